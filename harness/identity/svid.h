@@ -1,5 +1,5 @@
 // X.509-SVIDs: making and checking identities (SPIFFE X.509-SVID standard; SPIFFE-ID standard; RFC 5280).
-// OpenSSL types do not appear here. PEM text throughout. Thread-safe: no shared state.
+// OpenSSL types appear only as forward declarations. PEM text throughout. Thread-safe: no shared state.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,6 +10,9 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/scenario/model.h"
+
+struct x509_st;        // OpenSSL's X509
+struct stack_st_X509;  // and STACK_OF(X509)
 
 namespace fsbl {
 
@@ -34,7 +37,7 @@ void wipe(std::string& secret) noexcept;
 
 // --- the authority (lives in the controller, ephemeral, one per run) ---
 struct Issued {
-  std::string chain_pem;    // leaf first, without the root
+  std::string chain_pem;  // leaf first, without the root
   std::string serial_hex, spiffe_id, not_before, not_after, key_type;
 };
 // How a leaf deviates from a good one; tests and negative probes use it. Default: a good leaf.
@@ -48,8 +51,9 @@ class SvidAuthority {
   // A fresh root for the trust domain: self-signed CA, random serial, keyCertSign, key in memory only.
   static Expected<SvidAuthority> create(std::string_view trust_domain, KeyType type = KeyType::p256);
   // Signs a request for exactly `id` (the CSR's signature and URI are checked first).
-  Expected<Issued> issue(std::string_view csr_pem, const SpiffeId& id, Nanos ttl, const Deviation& = {}) const;
-  const std::string& bundle_pem() const;      // the root certificate(s)
+  Expected<Issued> issue(std::string_view csr_pem, const SpiffeId& id, Nanos ttl,
+                         const Deviation& = {}) const;
+  const std::string& bundle_pem() const;  // the root certificate(s)
   const std::string& trust_domain() const;
   SvidAuthority(SvidAuthority&&) noexcept;
   SvidAuthority& operator=(SvidAuthority&&) noexcept;
@@ -65,9 +69,29 @@ class SvidAuthority {
 struct PeerIdentity {
   std::string spiffe_id, serial_hex, key_type;
 };
-// Checks a presented chain (DER, leaf first) against the trust bundle, the SVID rules and the exact peer id.
-// `expected_id` empty: any id of the bundle's trust domain. The error's `why` names the rule ("expired",
-// "wrong trust domain", "two URI SANs", "CA certificate used as leaf", ...).
+// Checks presented chains against a trust bundle, the SVID rules and the exact peer id. The bundle is parsed
+// once: the checks run inside every handshake. `expected_id` empty: any id of the bundle's trust domain. The
+// error's `why` names the rule ("expired", "wrong trust domain", "two URI SANs", "CA certificate used as
+// leaf", ...).
+class SvidValidator {
+ public:
+  static Expected<SvidValidator> create(std::string_view bundle_pem, std::string_view trust_domain,
+                                        std::string_view expected_id);
+  Expected<PeerIdentity> check(const std::vector<std::string>& chain_der) const;  // DER, leaf first
+  // The same on OpenSSL's own objects (X509*, STACK_OF(X509)*), as SSL_CTX_set_cert_verify_callback() has
+  // them: `presented` may hold the leaf too, or be null. Borrows both; leaves OpenSSL's error queue as it
+  // was. Sizes are bounded by the TLS stack (SSL_CTX_set_max_cert_list).
+  Expected<PeerIdentity> check(x509_st* leaf, stack_st_X509* presented) const;
+  SvidValidator(SvidValidator&&) noexcept;
+  SvidValidator& operator=(SvidValidator&&) noexcept;
+  ~SvidValidator();
+
+ private:
+  struct State;
+  explicit SvidValidator(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
+};
+// One check with a validator made for it; `chain_der` leaf first.
 Expected<PeerIdentity> validate_svid(const std::vector<std::string>& chain_der, std::string_view bundle_pem,
                                      std::string_view trust_domain, std::string_view expected_id);
 // The SVID rules alone, for one PEM chain without a bundle (used on foreign files).

@@ -1,7 +1,7 @@
 // What is to be measured, as plain data. Sizes in bytes, times in nanoseconds. No I/O.
 //
-// A scenario file is resolved in this order: file → profile → --set → per cell: arm, transport, matrix factors.
-// Each cell therefore holds one complete CellConfig; nothing downstream looks at YAML again.
+// A scenario file is resolved in this order: file → profile → --set → per cell: arm, transport, matrix
+// factors. Each cell therefore holds one complete CellConfig; nothing downstream looks at YAML again.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 namespace fsbl {
 
 enum class Shape { request_response, stream };
-enum class Direction { up, down };          // up: client to server
+enum class Direction { up, down };  // up: client to server
 enum class WaitMode { block, busy };
 enum class Verify { sampled, full };
 enum class IpFamily { v4 = 4, v6 = 6 };
@@ -52,27 +52,27 @@ struct PhaseConfig {
   Nanos warm_up = 30'000'000'000;
   Nanos measure = 120'000'000'000;
   Nanos cool_down = 1'000'000'000;
-  uint64_t min_samples = 0;     // request-response: go on measuring until this many ...
-  Nanos max_duration = 0;       // ... or this long; 0: no extension
+  uint64_t min_samples = 0;  // request-response: go on measuring until this many ...
+  Nanos max_duration = 0;    // ... or this long; 0: no extension
 };
 
-struct OffloadConfig {           // empty: leave as the device has it (recorded all the same)
+struct OffloadConfig {  // empty: leave as the device has it (recorded all the same)
   std::optional<bool> tso, gro, checksum;
 };
 
 struct TestbedConfig {
   std::string kind = "netns";
-  uint32_t mtu = 1500;           // 1500 or 9000 in practice; 1280..65535 accepted
+  uint32_t mtu = 1500;  // 1500 or 9000 in practice; 1280..65535 accepted
   IpFamily ip = IpFamily::v4;
   OffloadConfig offloads;
   std::map<std::string, std::string> sysctls_client, sysctls_server;  // per-namespace: "net.ipv4.tcp_rmem"
   std::optional<int> numa_client, numa_server;                        // bind memory to this node
 };
 
-struct PlacementConfig {          // CPU numbers; one load thread per CPU given
+struct PlacementConfig {  // CPU numbers; one load thread per CPU given
   std::vector<int> client = {0};
   std::vector<int> server = {1};
-  std::vector<int> tunnel;        // tunnel daemons; empty: the CPUs of their role
+  std::vector<int> tunnel;  // tunnel daemons; empty: the CPUs of their role
 };
 
 struct TlsConfig {
@@ -80,11 +80,13 @@ struct TlsConfig {
   std::string group = "X25519";
   KeyType key = KeyType::p256;
   bool resumption = false;
-  Nanos ttl = 300'000'000'000;    // SVID lifetime
+  Nanos ttl = 300'000'000'000;  // SVID lifetime
+  // What the side's certificate is made to be: "good", or how it is wrong (negative probes; kSvidKinds).
+  std::string client_svid = "good", server_svid = "good";
 };
 
-struct WorkerConfig {             // for arms: another build of the worker, another library path
-  std::string binary;             // empty: the worker of this installation
+struct WorkerConfig {  // for arms: another build of the worker, another library path
+  std::string binary;  // empty: the worker of this installation
   std::map<std::string, std::string> environment;
 };
 
@@ -100,7 +102,7 @@ struct CellConfig {
 };
 
 struct Cell {
-  std::string id;        // stable: scenario, arm, transport and factors, e.g. "fsbl/latency|mtls|payload=64KiB"
+  std::string id;  // stable: scenario, arm, transport and factors, e.g. "fsbl/latency|mtls|payload=64KiB"
   std::string scenario;  // scenario id
   std::string arm;       // empty without --arm
   Json factors;          // {arm, transport, tunnel, session, engine, shape, payload_bytes, streams, mtu, ip,
@@ -109,15 +111,15 @@ struct Cell {
 };
 
 struct PlannedRound {
-  size_t cell = 0;       // index into RunPlan::cells
-  int block = 0;         // repetition, 0-based
-  int order = 0;         // position in the run, 0-based
+  size_t cell = 0;  // index into RunPlan::cells
+  int block = 0;    // repetition, 0-based
+  int order = 0;    // position in the run, 0-based
 };
 
 struct ResolvedScenario {
   std::string id, title, path;
-  Json resolved;         // after profile and --set, as JSON; the digest is over canonical_json(resolved)
-  std::string digest;    // "sha256:<hex>", filled by the planner's caller (result layer owns SHA-256)
+  Json resolved;       // after profile and --set, as JSON; the digest is over canonical_json(resolved)
+  std::string digest;  // "sha256:<hex>", filled by the planner's caller (result layer owns SHA-256)
 };
 
 struct RunPlan {
@@ -126,7 +128,7 @@ struct RunPlan {
   std::string profile;
   std::vector<ResolvedScenario> scenarios;
   std::vector<Cell> cells;
-  std::vector<PlannedRound> rounds;   // blocks one after another, seeded order inside each
+  std::vector<PlannedRound> rounds;  // blocks one after another, seeded order inside each
 };
 
 }  // namespace fsbl

@@ -1,5 +1,6 @@
 // Intervals over runs (METHOD.md, "Runs and intervals"). Pure functions; the unit of replication is the run.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,11 +10,11 @@ namespace fsbl {
 
 struct Interval {
   double lo = 0, hi = 0;
-  double level = 0;       // true coverage, e.g. 0.75 for the range of n = 3
-  std::string method;     // "range", "order statistics", "t on paired log-ratios (normality assumed)"
+  double level = 0;    // true coverage, e.g. 0.75 for the range of n = 3
+  std::string method;  // "range", "order statistics", "t on paired log-ratios (normality assumed)"
 };
 
-double median(std::vector<double> values);              // mean of the two middle ones for even n; needs n >= 1
+double median(std::vector<double> values);  // mean of the two middle ones for even n; needs n >= 1
 
 // Interval for the median of the distribution that the runs are drawn from:
 // n < 2 none; n < 6 the range, with its true level 1 - 2^(1-n); n >= 6 the narrowest symmetric pair of order
@@ -21,11 +22,12 @@ double median(std::vector<double> values);              // mean of the two middl
 std::optional<Interval> median_interval(std::vector<double> values, double level = 0.95);
 
 struct Ratio {
-  double value = 0;                                     // exp(mean of log(candidate/base))
-  std::optional<Interval> interval;                     // Student t, n - 1 degrees of freedom; n >= 2
+  double value = 0;                  // exp(mean of log(candidate/base))
+  std::optional<Interval> interval;  // Student t, n - 1 degrees of freedom; n >= 2
 };
 // Pairs from the same block; every value must be > 0, otherwise nullopt.
-std::optional<Ratio> paired_ratio(std::span<const double> candidate, std::span<const double> base, double level = 0.95);
+std::optional<Ratio> paired_ratio(std::span<const double> candidate, std::span<const double> base,
+                                  double level = 0.95);
 
 // Coefficient of variation (sample standard deviation / mean); nullopt for n < 2 or mean 0.
 std::optional<double> coefficient_of_variation(std::span<const double> values);

@@ -4,9 +4,9 @@
 // bounded time). A Driver moves bytes in the worker (unprivileged, one per load thread, never blocks longer than
 // its deadline, never allocates, locks, logs or throws after open()). harness/transport/driver.h has the Driver.
 #pragma once
+#include <sys/types.h>
+
 #include <memory>
-#include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,19 +91,24 @@ struct TunnelDescriptor {
   std::unique_ptr<Side> (*make_side)(const SideContext&);
 };
 
-class SessionThread;  // harness/transport/session.h
+class Driver;         // harness/transport/driver.h
+struct DriverContext;
 struct SessionDescriptor {
   std::string_view name, summary;
   bool has_records = false;                                     // needs a record engine
-  bool in_process = false;                                      // no peer: tests the harness itself
+  bool in_process = false;                                      // no peer, no network: tests the harness itself
   Expected<> (*usable)(const Host&);
-  std::unique_ptr<Side> (*make_side)(const SideContext&);
+  std::unique_ptr<Side> (*make_side)(const SideContext&);       // agent
+  Expected<std::unique_ptr<Driver>> (*make_driver)(const DriverContext&);  // worker, one per load thread
 };
 
+class RecordEngine;   // harness/transport/record_engine.h
+struct EngineContext;
 struct EngineDescriptor {
   std::string_view name, summary;
-  std::string_view device_class;                                // "cpu", "nic", "accelerator"
+  std::string_view device_class;                                // "cpu", "nic", "accelerator", "kernel"
   Expected<> (*usable)(const Host&);
+  Expected<std::unique_ptr<RecordEngine>> (*make)(const EngineContext&);   // worker, one per flow
 };
 
 }  // namespace fsbl

@@ -1,0 +1,32 @@
+// fsbl-worker: started by fsbl-agent with a frame channel on descriptor 3.
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "fsbl_version.h"
+#include "harness/core/log.h"
+#include "harness/worker/worker.h"
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
+    std::printf("fsbl-worker %s (%s)\n", FSBL_VERSION, FSBL_COMMIT);
+    return 0;
+  }
+  if (argc != 2 || std::strcmp(argv[1], "--channel=3") != 0) {
+    std::fputs("fsbl-worker: is started by fsbl-agent, not by hand; see `fsbl run --help`\n", stderr);
+    return 2;
+  }
+  prctl(PR_SET_DUMPABLE, 0);  // before a key is in memory: no core file, no debugger of the same user
+  fsbl::log_start("fsbl-worker");
+  // Ctrl-C reaches the whole process group; the controller decides, this process ends with its agent.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  const auto served = fsbl::serve_worker(3);
+  if (!served) {
+    fsbl::log_debug(served.error().message());
+    return fsbl::exit_code(served.error().kind);
+  }
+  return 0;
+}

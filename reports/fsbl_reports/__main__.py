@@ -1,0 +1,5 @@
+import sys
+
+from fsbl_reports.cli import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+// Session `null`: no network. The client's driver answers itself with the server's own flow logic, so that what
+// remains is the harness: a check of fsbl by fsbl, and the floor under every other number.
+#include <memory>
+#include <vector>
+
+#include "harness/load/server_flow.h"
+#include "harness/transport/driver.h"
+#include "harness/transport/transport.h"
+
+namespace fsbl {
+namespace {
+
+class NullSide final : public Side {
+ public:
+  Expected<Json> prepare() override { return Json::object(); }
+  Expected<> up(const Json&, const Json&) override { return {}; }
+  std::vector<LayerProof> prove(const Counters&, const Counters&, const Traffic&) override { return {}; }
+  void down() noexcept override {}
+};
+
+class NullDriver final : public Driver {
+ public:
+  explicit NullDriver(const DriverContext& context)
+      : pattern_(context.secrets.value("pattern_seed", uint64_t{0})), load_(context.config.load) {}
+
+  Expected<uint16_t> listen(uint32_t, uint16_t) override { return fault("session null", "has no server side"); }
+
+  Expected<> open(uint32_t count, uint16_t) override {
+    for (uint32_t i = 0; i < count; ++i) {
+      flows_.push_back(std::make_unique<Flow>(pattern_, load_));
+      queue_.push_back({static_cast<FlowId>(flows_.size() - 1), EventKind::established});
+    }
+    queue_.reserve(4 * flows_.size() + 64);
+    return {};
+  }
+
+  Submit submit(FlowId id, std::span<const std::byte> data) noexcept override {
+    Flow& flow = *flows_[id];
+    flow.out += data.size();
+    if (!flow.server.receive(data)) {
+      push(id, EventKind::error);
+      return Submit::dead;
+    }
+    if (!flow.server.to_send().empty()) announce(id);
+    return Submit::sent;
+  }
+
+  size_t poll(std::span<Event> events, Nanos) noexcept override {
+    size_t n = 0;
+    while (n < events.size() && at_ < queue_.size()) {
+      if (queue_[at_].kind == EventKind::readable) flows_[queue_[at_].flow]->announced = false;
+      events[n++] = queue_[at_++];
+    }
+    if (at_ == queue_.size()) queue_.clear(), at_ = 0;
+    return n;
+  }
+
+  std::span<const std::byte> peek(FlowId id) noexcept override { return flows_[id]->server.to_send(); }
+
+  void consume(FlowId id, size_t bytes) noexcept override {
+    Flow& flow = *flows_[id];
+    flow.in += bytes;
+    flow.server.took(bytes);
+    if (!flow.server.to_send().empty()) announce(id);
+  }
+
+  void finish(FlowId id) noexcept override {
+    flows_[id]->server.peer_closed();
+    push(id, EventKind::closed);
+  }
+
+  WireOffsets wire(FlowId id) const noexcept override { return {flows_[id]->out, flows_[id]->in}; }
+  uint32_t flows() const override { return static_cast<uint32_t>(flows_.size()); }
+  FlowReport report(FlowId) const override { return {}; }
+  Json refusal(FlowId) const override { return nullptr; }
+  std::string failure(FlowId id) const override { return std::string(flows_[id]->server.error()); }
+
+ private:
+  struct Flow {
+    Flow(const Pattern& pattern, const LoadConfig& load) : server(pattern, load) {}
+    ServerFlow server;
+    uint64_t out = 0, in = 0;
+    bool announced = false;
+  };
+  void push(FlowId id, EventKind kind) noexcept {
+    if (queue_.size() < queue_.capacity()) queue_.push_back({id, kind});
+  }
+  void announce(FlowId id) noexcept {
+    if (flows_[id]->announced) return;
+    flows_[id]->announced = true;
+    push(id, EventKind::readable);
+  }
+
+  Pattern pattern_;
+  LoadConfig load_;
+  std::vector<std::unique_ptr<Flow>> flows_;
+  std::vector<Event> queue_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+extern const SessionDescriptor session_null;
+const SessionDescriptor session_null = {
+    .name = "null",
+    .summary = "no network: the harness measures itself",
+    .in_process = true,
+    .usable = [](const Host&) -> Expected<> { return {}; },
+    .make_side = [](const SideContext&) -> std::unique_ptr<Side> { return std::make_unique<NullSide>(); },
+    .make_driver = [](const DriverContext& context) -> Expected<std::unique_ptr<Driver>> {
+      return std::make_unique<NullDriver>(context);
+    },
+};
+
+}  // namespace fsbl

@@ -1,0 +1,493 @@
+#include "transports/socket/socket_driver.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace fsbl {
+namespace {
+
+constexpr size_t kReceiveBytes = 512 << 10;
+constexpr size_t kSealPiece = 64 << 10;          // plaintext sealed between two sends: stays in the L1/L2 cache
+constexpr uint32_t kListener = UINT32_MAX;
+constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Expected<Address> parse_address(const std::string& text, uint16_t port) {
+  Address address;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    address.size = sizeof *v4;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    address.size = sizeof *v6;
+  } else {
+    return fault("address '" + text + "'", "neither IPv4 nor IPv6");
+  }
+  return address;
+}
+
+}  // namespace
+
+struct SocketDriver::Flow {
+  enum class State : uint8_t { connecting, handshaking, open, dead };
+  UniqueFd fd;
+  State state = State::connecting;
+  std::unique_ptr<Stream> stream;
+  std::span<const std::byte> pending;   // plaintext lent by submit(), not yet sealed or sent
+  std::vector<std::byte> backlog;       // sealed, not yet taken by the kernel; capacity reserved
+  size_t backlog_at = 0;
+  std::vector<std::byte> carry;         // records that came with the handshake's last flight
+  bool in_ready = false, readable = false, hang_up = false, peer_closed = false, closed_reported = false;
+  bool finish_asked = false, finished = false, blocking = false;
+  uint64_t wire_out = 0, wire_in = 0;
+  const char* failed_at = "";
+  int failed_errno = 0;
+  std::string failure;
+
+  bool sending() const { return !pending.empty() || backlog_at < backlog.size(); }
+};
+
+SocketDriver::SocketDriver(const DriverContext& context, std::unique_ptr<StreamFactory> streams)
+    : context_(context), streams_(std::move(streams)), busy_(context.config.load.wait == WaitMode::busy) {}
+
+SocketDriver::~SocketDriver() = default;
+
+Expected<std::unique_ptr<Driver>> SocketDriver::create(const DriverContext& context,
+                                                       std::unique_ptr<StreamFactory> streams) {
+  std::unique_ptr<SocketDriver> driver(new SocketDriver(context, std::move(streams)));
+  driver->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!driver->epoll_) return fault_errno("epoll_create1", errno);
+  driver->wire_in_.resize(kReceiveBytes);
+  if (driver->streams_) {
+    driver->wire_out_.resize(RecordEngine::sealed_bound(kSealPiece) + 65536);
+    driver->plain_.resize(kReceiveBytes + 2 * RecordEngine::kMaxRecordBytes);
+  }
+  return driver;
+}
+
+Expected<uint16_t> SocketDriver::listen(uint32_t expected_flows, uint16_t port) {
+  const std::string what = fmt::format("listen on {} port {}", context_.address, port);
+  FSBL_ASSIGN(Address address, parse_address(context_.address, port));
+  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return fault_errno(what, errno);
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd.get(), address.get(), address.size) != 0)
+    return fault_errno(what, errno, errno == EADDRINUSE ? "the port is in use; leave load.port unset for a free one" : "");
+  if (::listen(fd.get(), 4096) != 0) return fault_errno(what, errno);
+  address.size = sizeof address.storage;
+  getsockname(fd.get(), address.get(), &address.size);
+  port = ntohs(reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);  // same place in sockaddr_in6
+  epoll_event event{EPOLLIN, {.u32 = kListener}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) return fault_errno(what, errno);
+  listener_ = std::move(fd);
+  expected_flows_ = expected_flows;
+  flows_.reserve(expected_flows);
+  ready_.reserve(expected_flows);
+  queue_.reserve(4 * expected_flows + 64);
+  return port;
+}
+
+Expected<> SocketDriver::open(uint32_t count, uint16_t port) {
+  const size_t total = flows_.size() + count;
+  flows_.reserve(total);
+  ready_.reserve(total);
+  queue_.reserve(4 * total + 64);
+  FSBL_ASSIGN(Address address, parse_address(context_.address, port));
+  FSBL_ASSIGN(Address local, parse_address(context_.local_address, 0));
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string what = fmt::format("connect to {} port {}", context_.address, port);
+    UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) return fault_errno(what, errno, errno == EMFILE ? "raise the limit of open files, or use fewer streams" : "");
+    const int on = 1;
+    setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (bind(fd.get(), local.get(), local.size) != 0) return fault_errno(what, errno);
+    if (connect(fd.get(), address.get(), address.size) != 0 && errno != EINPROGRESS) return fault_errno(what, errno);
+    FSBL_TRY(add_flow(std::move(fd), true));
+  }
+  return {};
+}
+
+Expected<> SocketDriver::add_flow(UniqueFd fd, bool connecting) {
+  auto flow = std::make_unique<Flow>();
+  const int on = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (streams_) {
+    FSBL_ASSIGN(flow->stream, streams_->make());
+    flow->backlog.reserve(wire_out_.size());
+  }
+  const auto id = static_cast<FlowId>(flows_.size());
+  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | static_cast<uint32_t>(EPOLLET), {.u32 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) return fault_errno("watch a socket", errno);
+  flow->fd = std::move(fd);
+  flow->state = connecting ? Flow::State::connecting : Flow::State::handshaking;
+  flows_.push_back(std::move(flow));
+  if (!connecting) advance_handshake(id);
+  return {};
+}
+
+void SocketDriver::accept_flows() noexcept {
+  while (flows_.size() < expected_flows_) {
+    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) return;
+    if (!add_flow(std::move(fd), false)) return;
+  }
+  listener_.reset();  // also leaves epoll; later connections are refused by the kernel
+}
+
+void SocketDriver::push(FlowId id, EventKind kind) noexcept {
+  if (queue_.size() < queue_.capacity()) queue_.push_back({id, kind});
+}
+
+void SocketDriver::make_ready(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  flow.readable = true;
+  if (flow.in_ready) return;
+  flow.in_ready = true;
+  ready_.push_back(id);
+}
+
+void SocketDriver::die(FlowId id, const char* what, int error_number) noexcept {
+  Flow& flow = *flows_[id];
+  if (flow.state == Flow::State::dead) return;
+  if (flow.stream && flow.state == Flow::State::open && error_number != 0) {
+    // The peer's alert may still lie in the receive queue: it says why.
+    if (const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT); got > 0) {
+      WireIn in{wire_in_.data(), static_cast<size_t>(got)};
+      WireOut out{wire_out_.data(), 0, wire_out_.size()};
+      size_t bytes = 0;
+      flow.stream->open(in, plain_, bytes, out);
+    }
+  }
+  flow.state = Flow::State::dead;
+  flow.failed_at = what;
+  flow.failed_errno = error_number;
+  flow.pending = {};
+  flow.readable = false;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, flow.fd.get(), nullptr);
+  ::shutdown(flow.fd.get(), SHUT_RDWR);
+  push(id, EventKind::error);
+}
+
+void SocketDriver::on_socket_event(FlowId id, uint32_t mask) noexcept {
+  Flow& flow = *flows_[id];
+  if (flow.state == Flow::State::dead) return;
+  if (flow.state == Flow::State::connecting) {
+    int error_number = 0;
+    socklen_t size = sizeof error_number;
+    getsockopt(flow.fd.get(), SOL_SOCKET, SO_ERROR, &error_number, &size);
+    if (error_number != 0) return die(id, "connect", error_number);
+    if (!(mask & EPOLLOUT)) return;
+    flow.state = Flow::State::handshaking;
+  }
+  if (mask & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) flow.hang_up = true;
+  if (flow.state == Flow::State::handshaking) return advance_handshake(id);
+  if ((mask & EPOLLOUT) && flow.sending()) continue_sending(id);
+  if (mask & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) make_ready(id);
+}
+
+void SocketDriver::advance_handshake(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  if (!flow.stream) {
+    flow.state = Flow::State::open;
+    push(id, EventKind::established);
+    return make_ready(id);
+  }
+  for (;;) {
+    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT);
+    if (got < 0 && errno != EAGAIN) return die(id, "handshake", errno);
+    if (got > 0) flow.wire_in += static_cast<uint64_t>(got);
+    WireIn in{wire_in_.data(), got > 0 ? static_cast<size_t>(got) : 0};
+    WireOut out{wire_out_.data(), 0, wire_out_.size()};
+    const Stream::State state = flow.stream->handshake(in, out);
+    if (out.size && !send_sealed(flow, {out.data, out.size})) return die(id, "handshake", flow.failed_errno);
+    if (state == Stream::State::failed) return die(id, "handshake", 0);
+    if (state == Stream::State::open) {
+      flow.state = Flow::State::open;
+      push(id, EventKind::established);
+      flow.carry.assign(in.data, in.data + in.size);
+      return make_ready(id);
+    }
+    if (got == 0) return die(id, "handshake: peer closed the connection", 0);
+    if (got < 0) return;
+  }
+}
+
+// Sends sealed bytes; what the kernel doesn't take now goes to the flow's backlog.
+bool SocketDriver::send_sealed(Flow& flow, std::span<const std::byte> bytes) noexcept {
+  if (flow.backlog_at == flow.backlog.size()) {
+    flow.backlog.clear();
+    flow.backlog_at = 0;
+    const ssize_t sent = ::send(flow.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN) {
+      flow.failed_errno = errno;
+      return false;
+    }
+    if (sent > 0) {
+      flow.wire_out += static_cast<uint64_t>(sent);
+      bytes = bytes.subspan(static_cast<size_t>(sent));
+    }
+  }
+  if (flow.backlog.size() + bytes.size() > flow.backlog.capacity()) {
+    flow.failed_errno = ENOBUFS;
+    return false;
+  }
+  flow.backlog.insert(flow.backlog.end(), bytes.begin(), bytes.end());
+  return true;
+}
+
+// Moves pending plaintext towards the kernel until all is there or the kernel is full. False: the flow died.
+bool SocketDriver::seal_and_send(Flow& flow) noexcept {
+  if (!flow.stream) {
+    while (!flow.pending.empty()) {
+      const ssize_t sent = ::send(flow.fd.get(), flow.pending.data(), flow.pending.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0) {
+        flow.failed_errno = errno;
+        return errno == EAGAIN;
+      }
+      flow.wire_out += static_cast<uint64_t>(sent);
+      flow.pending = flow.pending.subspan(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  if (flow.backlog_at < flow.backlog.size()) {
+    const size_t left = flow.backlog.size() - flow.backlog_at;
+    const ssize_t sent = ::send(flow.fd.get(), flow.backlog.data() + flow.backlog_at, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) {
+      flow.failed_errno = errno;
+      return errno == EAGAIN;
+    }
+    flow.wire_out += static_cast<uint64_t>(sent);
+    flow.backlog_at += static_cast<size_t>(sent);
+    if (flow.backlog_at < flow.backlog.size()) return true;
+    flow.backlog.clear();
+    flow.backlog_at = 0;
+  }
+  while (!flow.pending.empty() && flow.backlog.empty()) {
+    const auto piece = flow.pending.first(std::min(flow.pending.size(), kSealPiece));
+    WireOut out{wire_out_.data(), 0, wire_out_.size()};
+    if (!flow.stream->seal(piece, out) || out.overflow) return false;
+    flow.pending = flow.pending.subspan(piece.size());
+    if (!send_sealed(flow, {out.data, out.size})) return false;
+  }
+  return true;
+}
+
+Submit SocketDriver::submit(FlowId id, std::span<const std::byte> data) noexcept {
+  Flow& flow = *flows_[id];
+  if (flow.state != Flow::State::open || flow.finish_asked) return Submit::dead;
+  flow.pending = data;
+  if (!seal_and_send(flow)) {
+    die(id, "send", flow.failed_errno);
+    return Submit::dead;
+  }
+  return flow.sending() ? Submit::pending : Submit::sent;
+}
+
+void SocketDriver::continue_sending(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  const bool had_pending = !flow.pending.empty() || !flow.finish_asked;
+  if (!seal_and_send(flow)) return die(id, "send", flow.failed_errno);
+  if (flow.sending()) return;
+  if (had_pending && !flow.finished) push(id, EventKind::sent);
+  if (flow.finish_asked) close_direction(flow);
+}
+
+void SocketDriver::finish(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  if (flow.state != Flow::State::open || flow.finish_asked) return;
+  flow.finish_asked = true;
+  if (!flow.sending()) close_direction(flow);
+}
+
+void SocketDriver::close_direction(Flow& flow) noexcept {
+  if (!flow.finished) {
+    flow.finished = true;
+    if (flow.stream) {
+      WireOut out{wire_out_.data(), 0, wire_out_.size()};
+      flow.stream->close(out);
+      if (!send_sealed(flow, {out.data, out.size})) return;
+    }
+  }
+  if (!flow.sending()) ::shutdown(flow.fd.get(), SHUT_WR);
+}
+
+// With one flow the wait is recv() itself. True: something arrived or the flow ended.
+bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
+  Flow& flow = *flows_[0];
+  if (!flow.blocking && !busy_) {
+    timeval slice{0, kRecvSlice / 1000};
+    setsockopt(flow.fd.get(), SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
+    fcntl(flow.fd.get(), F_SETFL, fcntl(flow.fd.get(), F_GETFL) & ~O_NONBLOCK);
+    flow.blocking = true;
+  }
+  for (;;) {
+    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), busy_ ? MSG_DONTWAIT : 0);
+    if (got > 0) {
+      received_ = static_cast<size_t>(got);
+      received_flow_ = 0;
+      flow.wire_in += received_;
+      make_ready(0);
+      return true;
+    }
+    if (got == 0) {
+      flow.hang_up = true;
+      make_ready(0);
+      return true;
+    }
+    if (errno != EAGAIN && errno != EINTR) {
+      die(0, "receive", errno);
+      return true;
+    }
+    const Nanos left = deadline - mono_now_ns();
+    if (left <= 0 || (!busy_ && left < kRecvSlice)) return false;
+  }
+}
+
+size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
+  size_t n = 0;
+  for (bool waited = false;; waited = true) {
+    while (queue_at_ < queue_.size() && n < events.size()) events[n++] = queue_[queue_at_++];
+    if (queue_at_ == queue_.size()) {
+      queue_.clear();
+      queue_at_ = 0;
+    }
+    // Flows that may hold more without a new edge; drop those that were drained since.
+    size_t kept = 0;
+    for (FlowId id : ready_) {
+      Flow& flow = *flows_[id];
+      if (flow.peer_closed && !flow.closed_reported && n < events.size()) {
+        flow.closed_reported = true;
+        events[n++] = {id, EventKind::closed};
+      }
+      if (flow.readable && flow.state == Flow::State::open && !flow.peer_closed) {
+        if (n < events.size()) events[n++] = {id, EventKind::readable};
+        ready_[kept++] = id;
+      } else if (flow.peer_closed && !flow.closed_reported) {
+        ready_[kept++] = id;
+      } else {
+        flow.in_ready = false;
+      }
+    }
+    ready_.resize(kept);
+    if (n > 0) return n;
+
+    const Nanos left = deadline - mono_now_ns();
+    if (waited && left <= 0) return 0;
+    const bool one_flow = flows_.size() == 1 && !listener_ && flows_[0]->state == Flow::State::open &&
+                          !flows_[0]->sending() && !flows_[0]->peer_closed && !flows_[0]->hang_up;
+    if (one_flow && (busy_ || left >= kRecvSlice)) {
+      if (wait_in_recv(deadline)) continue;
+      if (busy_) return 0;
+    }
+    epoll_event found[64];
+    const Nanos wait = busy_ || left <= 0 ? 0 : deadline - mono_now_ns();
+    const timespec timeout{wait > 0 ? wait / 1'000'000'000 : 0, wait > 0 ? wait % 1'000'000'000 : 0};
+    const int count = epoll_pwait2(epoll_.get(), found, 64, &timeout, nullptr);
+    for (int i = 0; i < count; ++i) {
+      if (found[i].data.u32 == kListener) accept_flows();
+      else on_socket_event(found[i].data.u32, found[i].events);
+    }
+  }
+}
+
+void SocketDriver::receive_into(Flow& flow, ssize_t got, int error_number) noexcept {
+  if (got > 0) {
+    flow.wire_in += static_cast<uint64_t>(got);
+    // A short read drained the socket: the next edge tells of more. With a hang-up seen there is no further edge.
+    if (static_cast<size_t>(got) < wire_in_.size() && !flow.hang_up) flow.readable = false;
+  } else if (got < 0 && error_number == EAGAIN) {
+    flow.readable = false;
+  }
+}
+
+std::span<const std::byte> SocketDriver::peek(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  if (flow.state != Flow::State::open || flow.peer_closed) return {};
+  size_t size = 0;
+  if (!flow.carry.empty()) {
+    size = flow.carry.size();
+    std::copy(flow.carry.begin(), flow.carry.end(), wire_in_.begin());
+    flow.carry.clear();
+  } else if (received_ > 0 && received_flow_ == id) {
+    size = received_;
+    received_ = 0;
+    // Here the socket may or may not hold more. One flow: the next poll() asks recv() anyway; otherwise ask again.
+    if (flows_.size() == 1 && size < wire_in_.size()) flow.readable = false;
+  } else {
+    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT);
+    const int error_number = errno;
+    receive_into(flow, got, error_number);
+    if (got == 0) {
+      if (flow.stream) {
+        die(id, "closed without close_notify", 0);
+        return {};
+      }
+      flow.peer_closed = true;
+      return {};
+    }
+    if (got < 0) {
+      if (error_number != EAGAIN && error_number != EINTR) die(id, "receive", error_number);
+      return {};
+    }
+    size = static_cast<size_t>(got);
+  }
+  if (!flow.stream) return {wire_in_.data(), size};
+
+  WireIn in{wire_in_.data(), size};
+  WireOut out{wire_out_.data(), 0, wire_out_.size()};
+  size_t bytes = 0;
+  const Opened opened = flow.stream->open(in, plain_, bytes, out);
+  if (out.size && !send_sealed(flow, {out.data, out.size})) die(id, "send", flow.failed_errno);
+  if (opened == Opened::failed) die(id, "receive", 0);
+  if (opened == Opened::closed) {
+    flow.peer_closed = true;
+    make_ready(id);
+  }
+  return {plain_.data(), bytes};
+}
+
+void SocketDriver::consume(FlowId, size_t) noexcept {}  // everything peeked is consumed; the buffer is the thread's
+
+WireOffsets SocketDriver::wire(FlowId id) const noexcept { return {flows_[id]->wire_out, flows_[id]->wire_in}; }
+
+FlowReport SocketDriver::report(FlowId id) const {
+  return flows_[id]->stream ? flows_[id]->stream->report() : FlowReport{};
+}
+
+Json SocketDriver::refusal(FlowId id) const {
+  const Flow& flow = *flows_[id];
+  if (!flow.stream || flow.state != Flow::State::dead) return nullptr;
+  return flow.stream->refusal();
+}
+
+std::string SocketDriver::failure(FlowId id) const {
+  const Flow& flow = *flows_[id];
+  if (flow.state != Flow::State::dead) return {};
+  std::string text = flow.failed_at;
+  if (flow.failed_errno) text += ": " + errno_text(flow.failed_errno);
+  if (flow.stream)
+    if (const std::string why = flow.stream->error(); !why.empty()) text += ": " + why;
+  return text;
+}
+
+int SocketDriver::socket(FlowId id) const { return flows_[id]->fd.get(); }
+
+}  // namespace fsbl
