@@ -114,7 +114,7 @@ Expected<> serve_agent(int read_fd, int write_fd) {
     try {
       reply = agent.handle(request);
     } catch (const std::exception& error) {  // nlohmann's type errors: a request with wrong types
-      reply = fault("agent", std::string("malformed request: ") + error.what());
+      reply = fault("agent: " + request.value("op", std::string("?")), std::string("malformed request: ") + error.what());
     }
     FSBL_TRY(send_reply(channel, frame->id, reply, 10 * kSecond));
   }

@@ -112,10 +112,9 @@ Expected<Json> RoundSide::connect(const Json& request) {
   }
   FSBL_ASSIGN(connected_, worker_->call({{"op", "connect"}, {"ports", request.value("ports", Json::array())}, {"timeout_ns", timeout}}, waiting));
   if (capture_) capture_->drain(canary_);
-  Json reply = connected_;
   if (capture_)
-    reply["capture"] = {{"frames", capture_->frames()}, {"matches", capture_->matches()}, {"dropped", capture_->dropped()}};
-  return reply;
+    connected_["capture"] = {{"frames", capture_->frames()}, {"matches", capture_->matches()}, {"dropped", capture_->dropped()}};
+  return connected_;
 }
 
 LayerProof RoundSide::prove_link() const {
