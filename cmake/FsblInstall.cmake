@@ -1,4 +1,4 @@
-# `cmake --install`: programs to bin and libexec/fsbl, data (scenarios, reports, schemas) to share/fsbl.
+# `cmake --install`: programs to bin and libexec/fsbl; what they read (scenarios, reports) and the tools to share/fsbl.
 if(TARGET fsbl)
   install(TARGETS fsbl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -7,3 +7,9 @@ foreach(program fsbl-agent fsbl-worker)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/fsbl)
   endif()
 endforeach()
+set(share ${CMAKE_INSTALL_DATADIR}/fsbl)
+install(DIRECTORY scenarios DESTINATION ${share})
+install(DIRECTORY reports/fsbl_reports reports/schema DESTINATION ${share}/reports
+        PATTERN "__pycache__" EXCLUDE)
+install(PROGRAMS scripts/tune-host DESTINATION ${share}/scripts)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

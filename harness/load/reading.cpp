@@ -43,6 +43,7 @@ Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
     sum.received_bytes += t.received_bytes;
     sum.wire_out += t.wire_out;
     sum.wire_in += t.wire_in;
+    sum.retransmitted_bytes += t.retransmitted_bytes;
     sum.records_out += t.records_out;
     sum.records_in += t.records_in;
     sum.planned += t.planned;
@@ -69,6 +70,7 @@ Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
   json["received_bytes"] = sum.received_bytes;
   json["wire_out"] = sum.wire_out;
   json["wire_in"] = sum.wire_in;
+  json["retransmitted_bytes"] = sum.retransmitted_bytes;
   json["records_out"] = sum.records_out;
   json["records_in"] = sum.records_in;
   json["planned"] = sum.planned;

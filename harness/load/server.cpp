@@ -126,6 +126,7 @@ ThreadReading ServerThread::run(const Timeline& t) {
     const FlowReport report = driver_.report(id);
     reading_.wire_out += wire.out;
     reading_.wire_in += wire.in;
+    reading_.retransmitted_bytes += retransmitted_bytes(driver_, id);
     reading_.records_out += report.records_out;
     reading_.records_in += report.records_in;
     reading_.outstanding += slots_[id].flow.outstanding();

@@ -1,7 +1,7 @@
 #include "harness/load/window.h"
 
+#include <linux/tcp.h>  // the kernel's tcp_info is longer than glibc's
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -23,6 +23,11 @@ bool tcp_info_of(const Driver& driver, FlowId flow, tcp_info& info) noexcept {
 }
 
 }  // namespace
+
+uint64_t retransmitted_bytes(const Driver& driver, FlowId flow) noexcept {
+  tcp_info info{};
+  return tcp_info_of(driver, flow, info) ? info.tcpi_bytes_retrans : 0;
+}
 
 uint64_t Window::retransmits() const noexcept {
   uint64_t sum = 0;

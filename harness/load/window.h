@@ -7,6 +7,9 @@
 
 namespace fsbl {
 
+// Bytes that a flow's socket sent again (tcpi_bytes_retrans); 0 without a socket.
+uint64_t retransmitted_bytes(const Driver& driver, FlowId flow) noexcept;
+
 class Window {
  public:
   Window(Driver& driver, ThreadReading& reading) : driver_(driver), reading_(reading) {}

@@ -116,7 +116,7 @@ PerfProbe::PerfProbe(pid_t pid) {
   for (const EventKind& kind : kEvents) {
     Event event;
     event.name = kind.name;
-    const bool hardware = kind.type == PERF_TYPE_HARDWARE;
+    const bool hardware = true;
     int group = hardware ? leader : -1;
     const auto try_open = [&](bool exclude_kernel) {
       event.fd = open_event(kind, pid, group, exclude_kernel);

@@ -170,10 +170,12 @@ class Reader {
     for (const char* way : {"tx", "rx"}) {
       const double bytes = number(interface, (std::string(way) + "_bytes").c_str());
       const double packets = number(interface, (std::string(way) + "_packets").c_str());
-      const double moved = number(r, way == std::string("tx") ? "wire_out" : "wire_in");
+      const bool out = way == std::string("tx");
+      const double moved = number(r, out ? "wire_out" : "wire_in");
+      const double again = number(reading(out || one_sided_ ? side : 1 - side), "retransmitted_bytes");
       // Each packet adds headers: Ethernet, IP and TCP at most 134 bytes; a tunnel's own come on top (WireGuard: 32
-      // and its padding, UDP and IP again: at most 100). Retransmissions may repeat up to 5 % of the bytes.
-      const double most = moved * 1.05 + packets * 240 + 65536;
+      // and its padding, UDP and IP again: at most 100). What TCP sent again passed the interface again.
+      const double most = moved + again + packets * 240 + 65536;
       if (bytes < moved || bytes > most)
         flag("bytes-unreconciled", fmt::format("{} {}: interface {:.0f} B", side_name(side), way, bytes),
              fmt::format("{:.0f} to {:.0f} B", moved, most));

@@ -185,9 +185,9 @@ TEST(Sysctl, InterfaceNamesMayHoldDots) {
 }
 
 TEST(Sysctl, OutsideTheNamespaceIsRefused) {
-  for (const char* bad :
-       {"kernel.panic", "vm/swappiness", "net", "net.", "net..ipv4", "", ".", "net/../kernel/panic",
-        "net.//.kernel.panic", "/net/ipv4/ip_forward", "network.x", "net/./ipv4/ip_forward", "net.ipv4.//.x"}) {
+  for (const char* bad : {"kernel.panic", "vm/swappiness", "net", "net.", "net..ipv4", "", ".",
+                          "net/../kernel/panic", "net.//.kernel.panic", "/net/ipv4/ip_forward", "network.x",
+                          "net/./ipv4/ip_forward", "net.ipv4.//.x"}) {
     const auto set = set_sysctls({{bad, "not a number"}});  // which no kernel takes
     ASSERT_FALSE(set) << bad;
     EXPECT_EQ(set.error().kind, ErrorKind::bad_input) << bad;

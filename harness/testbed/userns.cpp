@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "harness/core/file.h"
@@ -28,16 +29,11 @@ int write_text(const char* path, const char* text, size_t length) noexcept {
 
 // Writes the map of one line "0 <id> 1".
 int write_map(const char* path, unsigned id) noexcept {
-  char digits[16];
-  size_t count = 0;
-  do digits[count++] = static_cast<char>('0' + id % 10);
-  while (id /= 10);
   char line[32] = "0 ";
-  size_t length = 2;
-  while (count > 0) line[length++] = digits[--count];
-  line[length++] = ' ';
-  line[length++] = '1';
-  return write_text(path, line, length);
+  char* end = std::to_chars(line + 2, line + sizeof line - 2, id).ptr;
+  *end++ = ' ';
+  *end++ = '1';
+  return write_text(path, line, static_cast<size_t>(end - line));
 }
 
 }  // namespace

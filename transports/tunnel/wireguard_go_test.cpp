@@ -66,7 +66,7 @@ struct Forked {
       text.append(chunk, static_cast<size_t>(n));
     int status = 0;
     waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? text : text + " (killed)";
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? text : text + " (ended early)";
   }
   pid_t pid = -1;
   UniqueFd from;
