@@ -74,6 +74,7 @@ Expected<Json> WorkerProcess::call(Json request, Waiting waiting) {
     if (polls[1].revents) return cancelled(what);
     if (polls[2].revents && waiting.on_readable) waiting.on_readable();
   }
+  while (next < waiting.moments.size()) waiting.moments[next++].run();  // it ended early: close what was opened
   auto reply = receive_reply(channel_, id, 5'000'000'000);
   if (!reply && reply.error().why.find("it is gone") != std::string::npos) return tl::unexpected(explain(reply.error().in(what)));
   return reply;

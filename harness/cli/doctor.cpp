@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <sstream>
+
 #include "harness/cli/command.h"
 #include "harness/cli/host.h"
 #include "harness/core/file.h"
@@ -74,13 +76,32 @@ std::vector<Finding> advice(const Json& facts) {
   return findings;
 }
 
+// `text` after `first`, wrapped at words so that lines fit 100 columns; further lines are indented.
+void print_wrapped(const std::string& first, size_t indent, const std::string& text) {
+  const size_t room = 100 - indent;
+  std::string line;
+  bool continued = false;
+  const auto flush = [&] {
+    fmt::print("{}{}\n", continued ? std::string(indent, ' ') : first, line);
+    continued = true;
+    line.clear();
+  };
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > room) flush();
+    line += (line.empty() ? "" : " ") + word;
+  }
+  flush();
+}
+
 void print(const char* title, const std::vector<Finding>& findings) {
   fmt::print("{}\n", title);
   size_t width = 12;
   for (const Finding& f : findings) width = std::max(width, f.name.size());
   for (const Finding& f : findings) {
-    fmt::print("  {}  {:<{}}  {}\n", f.good ? "yes" : "no ", f.name, width, f.text);
-    if (!f.fix.empty()) fmt::print("       {:<{}}  → {}\n", "", width, f.fix);
+    const size_t indent = 9 + width;
+    print_wrapped(fmt::format("  {}  {:<{}}  ", f.good ? "yes" : "no ", f.name, width), indent, f.text);
+    if (!f.fix.empty()) print_wrapped(std::string(indent, ' ') + "→ ", indent + 2, f.fix);
   }
 }
 

@@ -6,6 +6,9 @@
 
 namespace fsbl {
 
+// More than the skew between the two sides' starts, and than the agents take to read their probes at the window's end.
+constexpr Nanos kLeastCoolDown = 30'000'000;
+
 Timeline make_timeline(const PhaseConfig& phases, Nanos start) {
   Timeline t;
   t.start = start;
@@ -13,7 +16,7 @@ Timeline make_timeline(const PhaseConfig& phases, Nanos start) {
   t.measure_end = t.warm_end + phases.measure;
   t.measure_limit = std::max(t.measure_end, t.warm_end + phases.max_duration);
   t.min_samples = phases.min_samples;
-  t.stop = t.measure_end + phases.cool_down;
+  t.stop = t.measure_end + std::max(phases.cool_down, kLeastCoolDown);
   t.drain_limit = std::max(t.stop, t.measure_limit + phases.cool_down) + 10'000'000'000;
   return t;
 }

@@ -4,8 +4,8 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <optional>
 
 #include "harness/core/fd.h"
@@ -116,7 +116,7 @@ PerfProbe::PerfProbe(pid_t pid) {
   for (const EventKind& kind : kEvents) {
     Event event;
     event.name = kind.name;
-    const bool hardware = true;
+    const bool hardware = kind.type == PERF_TYPE_HARDWARE;
     int group = hardware ? leader : -1;
     const auto try_open = [&](bool exclude_kernel) {
       event.fd = open_event(kind, pid, group, exclude_kernel);
@@ -179,8 +179,9 @@ Json PerfProbe::counters() const {
     const double scale =
         static_cast<double>(counts->time_enabled_ns) / static_cast<double>(counts->time_running_ns);
     const bool whole = counts->time_enabled_ns == counts->time_running_ns;
-    const auto value =
-        whole ? counts->value : static_cast<uint64_t>(static_cast<double>(counts->value) * scale + 0.5);
+    const auto value = whole
+                           ? counts->value
+                           : static_cast<uint64_t>(std::llround(static_cast<double>(counts->value) * scale));
     Json counter = {{"name", event.name},
                     {"value", value},
                     {"raw", counts->value},

@@ -20,7 +20,7 @@ namespace fsbl {
 namespace fs = std::filesystem;
 namespace {
 
-const fs::path kCpuDir = "/sys/devices/system/cpu";
+constexpr const char* kCpuDir = "/sys/devices/system/cpu";
 
 // The kernel's folders of single CPUs, cpu0, cpu1, …; offline ones lack the topology folder.
 std::vector<fs::path> online_cpus() {
@@ -52,7 +52,7 @@ Json topology(const std::vector<fs::path>& cpus) {
                       read_small(cpu / "topology/core_id")];
   }
   if (cpus.empty()) {
-    const Json none = missing_fact("no CPU topology in " + kCpuDir.string());
+    const Json none = missing_fact("no CPU topology in " + std::string(kCpuDir));
     return {{"cores", none}, {"threads_per_core", none}, {"sockets", none}};
   }
   int most = 0;
@@ -61,7 +61,7 @@ Json topology(const std::vector<fs::path>& cpus) {
 }
 
 Json max_mhz(const std::vector<fs::path>& cpus) {
-  const Json khz = over_cpus(cpus, "cpufreq/cpuinfo_max_freq", "no cpufreq");
+  Json khz = over_cpus(cpus, "cpufreq/cpuinfo_max_freq", "no cpufreq");
   const std::string text = khz.get<std::string>();
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,10 +81,10 @@ Json numa_nodes() {
 Json mitigations() {
   std::map<std::string, std::string> found;
   std::error_code error;
-  for (fs::directory_iterator entry(kCpuDir / "vulnerabilities", error), end; !error && entry != end;
-       entry.increment(error))
+  for (fs::directory_iterator entry(fs::path(kCpuDir) / "vulnerabilities", error), end;
+       !error && entry != end; entry.increment(error))
     found[entry->path().filename()] = read_small(entry->path(), "missing: unreadable");
-  return found.empty() ? missing_fact("no " + (kCpuDir / "vulnerabilities").string()) : Json(found);
+  return found.empty() ? missing_fact("no " + std::string(kCpuDir) + "/vulnerabilities") : Json(found);
 }
 
 bool hypervisor_flag(std::string_view flags) {
@@ -147,11 +147,11 @@ Json cpu_environment() {
   cpu["numa_nodes"] = numa_nodes();
   cpu["governor"] = over_cpus(cpus, "cpufreq/scaling_governor", "no cpufreq");
   cpu["frequency_driver"] = over_cpus(cpus, "cpufreq/scaling_driver", "no cpufreq");
-  cpu["idle_driver"] = file_fact(kCpuDir / "cpuidle/current_driver", "no cpuidle");
-  cpu["smt"] = file_fact(kCpuDir / "smt/control", "the kernel shows no SMT control");
+  cpu["idle_driver"] = file_fact(fs::path(kCpuDir) / "cpuidle/current_driver", "no cpuidle");
+  cpu["smt"] = file_fact(fs::path(kCpuDir) / "smt/control", "the kernel shows no SMT control");
   cpu["max_mhz"] = max_mhz(cpus);
-  cpu["isolated"] = file_fact(kCpuDir / "isolated");
-  if (cpu["isolated"] == "") cpu["isolated"] = "none";
+  cpu["isolated"] = file_fact(fs::path(kCpuDir) / "isolated");
+  if (cpu["isolated"].get<std::string>().empty()) cpu["isolated"] = "none";
   cpu["mitigations"] = mitigations();
   return cpu;
 }
