@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -49,6 +50,8 @@ TEST(Sandbox, RootsWorkerIsNobodyWithNothing) {
   FSBL_EXPECT_CHILD(run_in_child([]() -> Expected<> {
     unsetenv("SUDO_UID");
     unsetenv("SUDO_GID");
+    const gid_t groups[] = {0, 4};
+    FSBL_REQUIRE(setgroups(2, groups) == 0);
     FSBL_ASSIGN(const Child worker, spawn(confined({"/bin/sleep", "30"})));
     FSBL_ASSIGN(const SandboxReport report, read_sandbox(worker.pid()));
     FSBL_REQUIRE(report.confined());
@@ -84,6 +87,30 @@ TEST(Sandbox, RootlessWorkerKeepsItsUserAndNothingElse) {
     FSBL_ASSIGN(const SandboxReport report, read_sandbox(worker.pid()));
     FSBL_REQUIRE(report.confined());
     FSBL_REQUIRE(report.uid == 0 && !report.dropped_user);
+    return {};
+  }));
+}
+
+// Ambient capabilities (a service manager's way) would outlive a change of user and exec, bounding set or
+// not.
+TEST(Sandbox, AmbientCapabilitiesOfAnOrdinaryAgentDoNotReachTheWorker) {
+  if (!root_of_the_host()) GTEST_SKIP() << "needs root";
+  FSBL_EXPECT_CHILD(run_in_child([]() -> Expected<> {
+    FSBL_REQUIRE(prctl(PR_SET_KEEPCAPS, 1) == 0);
+    FSBL_TRY(become_ordinary_user());
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const uint32_t held = CAP_TO_MASK(CAP_NET_ADMIN) | CAP_TO_MASK(CAP_SETPCAP);
+    const __user_cap_data_struct caps[2] = {{held, held, held}, {0, 0, 0}};
+    FSBL_REQUIRE(syscall(SYS_capset, &header, caps) == 0);
+    FSBL_REQUIRE(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0) == 0);
+    SpawnOptions options = confined({"/bin/sleep", "30"});
+    options.in_child = nullptr;
+    FSBL_ASSIGN(const Child unconfined, spawn(options));
+    FSBL_ASSIGN(const SandboxReport before, read_sandbox(unconfined.pid()));
+    FSBL_REQUIRE(!before.caps_dropped);
+    FSBL_ASSIGN(const Child worker, spawn(confined({"/bin/sleep", "30"})));
+    FSBL_ASSIGN(const SandboxReport report, read_sandbox(worker.pid()));
+    FSBL_REQUIRE(report.confined() && report.uid == 65534);
     return {};
   }));
 }

@@ -67,7 +67,7 @@ TEST(Link, AddressCanBeAddedAgain) {
       FSBL_TRY(add_address("eth0", "198.18.0.1/30"));
       FSBL_TRY(add_address("eth0", "2001:2::1/126"));
     }
-    // Usable at once, not tentative (flag 0x40): last-but-one column of if_inet6.
+    // Usable at once: not tentative (0x40), no duplicate address detection (0x02).
     std::ifstream table("/proc/thread-self/net/if_inet6");
     std::string address, index, prefix, scope, flags, device;
     bool found = false;
@@ -75,7 +75,7 @@ TEST(Link, AddressCanBeAddedAgain) {
       if (address == "20010002000000000000000000000001" && device == "eth0") {
         found = true;
         FSBL_REQUIRE(prefix == "7e");
-        FSBL_REQUIRE((std::stoi(flags, nullptr, 16) & 0x40) == 0);
+        FSBL_REQUIRE((std::stoi(flags, nullptr, 16) & 0x42) == 0x02);
       }
     FSBL_REQUIRE(found);
     return {};

@@ -18,6 +18,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 import fsbl_process  # noqa: E402
 
+os.environ.setdefault("FSBL_DATA_DIR", str(TOP))  # FSBL_BIN may lie elsewhere
+
 PROGRAMS = ("fsbl", "fsbl-agent", "fsbl-worker")
 SHORT = {"warm_up": "0.05s", "measure": "0.15s", "cool_down": "0s"}
 

@@ -29,9 +29,7 @@ def write_scenarios(folder):
 
 @pytest.fixture(scope="module")
 def done(fsbl_once, doctor):
-    finished = fsbl_once("run", *write_scenarios(fsbl_once.cwd), "--quiet", limit=240)
-    assert finished.code == 0, finished
-    return finished
+    return fsbl_once("run", *write_scenarios(fsbl_once.cwd), "--quiet", limit=240)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +48,7 @@ def rounds_of(result, transport):
 
 
 def test_run_is_complete(done, result):
+    assert done.code == 0, str(done)
     assert result["run"]["complete"] is True
     assert {t["name"] for t in result["transports"]} == set(TRANSPORTS)
     assert {s["id"] for s in result["scenarios"]} == {"e2e/exchange", "e2e/stream"}

@@ -1,0 +1,37 @@
+"""Runs in the same folder at the same time don't touch each other."""
+import os
+
+import result_checks as check
+from conftest import phases
+
+
+def test_two_runs_in_one_folder(fsbl, doctor):
+    usable = ",".join(t for t in ("wireguard-go", "mtls") if not doctor[t])
+    common = ["run", "smoke/smoke", "--set", f"transports={usable}", "--set", "repetitions=2", *phases(),
+              "--set", "placement.client=0", "--set", "placement.server=0"]
+    runs = [fsbl.start(*common, "--out", f"results/{name}", out=f"results/{name}") for name in ("one", "two")]
+    while any(run.popen.poll() is None for run in runs):
+        for run in runs:
+            run.processes()
+    for run in runs:
+        finished = run.wait()
+        assert finished.code == 0, str(finished)
+        result = check.check_result(run.folder)
+        assert result["run"]["complete"] and result["run"]["id"] == run.folder.name
+        check.check_files(run.folder)
+    first, second = (run.namespaces for run in runs)
+    assert len(first) == len(second) == 2 and not first & second, "a namespace is shared"
+    folder = fsbl.cwd / "results"
+    assert os.readlink(folder / "latest") in ("one", "two")
+    assert {p.name for p in folder.iterdir()} == {"one", "two", "latest"}
+
+
+def test_default_folder_and_latest(fsbl, doctor):
+    for _ in range(2):
+        run = fsbl.start("run", "smoke/null", "--quiet", "--out", "")
+        assert run.wait().code == 0, run.text()
+    folder = fsbl.cwd / "results"
+    names = sorted(p.name for p in folder.iterdir() if p.name != "latest")
+    assert len(names) == 2 and all("-smoke-null-" in name for name in names)
+    assert os.readlink(folder / "latest") in names
+    check.check_result(folder / "latest")
