@@ -4,7 +4,7 @@ set -euo pipefail
 build=$1
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
-DESTDIR= cmake --install "$build" --prefix "$prefix" >/dev/null
+DESTDIR='' cmake --install "$build" --prefix "$prefix" >/dev/null
 cd /
 unset FSBL_DATA_DIR FSBL_BIN
 "$prefix/bin/fsbl" --version

@@ -1,10 +1,13 @@
 #include "harness/run/agent_process.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "harness/core/cancel.h"
 #include "harness/core/file.h"
 #include "harness/scenario/load.h"
 
@@ -57,13 +60,22 @@ Expected<Json> AgentProcess::call(Json request, Nanos timeout) {
 Expected<BothSides<Json>> LiveTestbed::both(const BothSides<Json>& requests, Nanos timeout) {
   // The server hears first: it listens, or starts its timeline, before the client acts.
   for (Role role : {Role::server, Role::client}) FSBL_TRY(agent(role).send(requests[index_of(role)]));
+  const Nanos deadline = mono_now_ns() + timeout;
+  const Role first = first_to_answer(deadline);
   BothSides<Json> replies;
-  auto client = agent(Role::client).receive(timeout);
-  auto server = agent(Role::server).receive(timeout);
-  if (!client) return tl::unexpected(client.error());
-  if (!server) return tl::unexpected(server.error());
-  replies = {std::move(*client), std::move(*server)};
+  for (Role role : {first, first == Role::client ? Role::server : Role::client}) {
+    FSBL_ASSIGN(replies[index_of(role)], agent(role).receive(std::max<Nanos>(0, deadline - mono_now_ns())));
+  }
   return replies;
+}
+
+// The client when neither side answers in time or a stop was asked for: its receive() says so.
+Role LiveTestbed::first_to_answer(Nanos deadline) {
+  pollfd polls[3] = {{agent(Role::client).fd(), POLLIN, 0}, {agent(Role::server).fd(), POLLIN, 0}, {cancel_fd(), POLLIN, 0}};
+  const Nanos left = std::max<Nanos>(0, deadline - mono_now_ns());
+  const timespec limit{left / kSecond, left % kSecond};
+  ppoll(polls, 3, &limit, nullptr);
+  return polls[1].revents && !polls[0].revents ? Role::server : Role::client;
 }
 
 Expected<std::unique_ptr<LiveTestbed>> LiveTestbed::start(const CellConfig& config) {

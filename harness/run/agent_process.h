@@ -20,6 +20,7 @@ class AgentProcess {
   Expected<Json> call(Json request, Nanos timeout);
   const Json& hello() const { return hello_; }
   pid_t pid() const { return child_.pid(); }
+  int fd() const { return fd_.get(); }          // readable: a reply, or its end
 
  private:
   AgentProcess(Role role, Child child, UniqueFd fd);
@@ -44,9 +45,13 @@ class LiveTestbed {
   static Expected<std::unique_ptr<LiveTestbed>> start(const CellConfig& config);
   AgentProcess& agent(Role role) { return *agents_[index_of(role)]; }
   const BothSides<Json>& hosts() const { return hosts_; }   // replies to `host`
+  // Both replies, or the error that came first: that is the cause (a client fails because its server died), and
+  // after it there is no waiting for the other side.
   Expected<BothSides<Json>> both(const BothSides<Json>& requests, Nanos timeout);
 
  private:
+  Role first_to_answer(Nanos deadline);
+
   std::optional<NetnsTestbed> netns_;
   BothSides<std::unique_ptr<AgentProcess>> agents_;
   BothSides<Json> hosts_;

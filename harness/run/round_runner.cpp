@@ -108,8 +108,8 @@ Expected<> run_round(LiveTestbed& testbed, const Cell& cell, const SvidAuthority
     std::string why = fmt::format("{} of {} flows came up", round.attempts.accepted, round.attempts.planned);
     for (const Json& side : connected) {
       if (!side["refusals"].empty())
-        why += fmt::format("; {} {} refused: {}", side["refusals"][0].value("side", "?"),
-                           side["refusals"][0].value("by", "") == "us" ? "itself" : "was", side["refusals"][0].value("reason", "?"));
+        why += fmt::format("; the {} {}: {}", side["refusals"][0].value("side", "?"),
+                           side["refusals"][0].value("by", "") == "us" ? "refused" : "was refused", side["refusals"][0].value("reason", "?"));
       if (!side["failures"].empty()) why += "; " + side["failures"][0].get<std::string>();
     }
     return fault("connect", why);

@@ -1,34 +1,21 @@
 #include "transports/tls/tls_stream.h"
 
 #include <fmt/format.h>
-#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include "harness/core/json.h"
+#include "harness/identity/openssl.h"
 #include "harness/identity/svid.h"
 #include "transports/tls/tls_bio.h"
 
 namespace fsbl {
 namespace {
 
-struct Free {
-  void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
-  void operator()(SSL* p) const { SSL_free(p); }
-  void operator()(SSL_SESSION* p) const { SSL_SESSION_free(p); }
-  void operator()(BIO_METHOD* p) const { BIO_meth_free(p); }
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Free>;
-
-std::string openssl_error() {
-  const unsigned long code = ERR_peek_last_error();
-  const char* reason = ERR_reason_error_string(code);
-  return reason ? reason : code ? fmt::format("error {:#x}", code) : "";
-}
+using SslCtxPtr = std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>>;
+using SslPtr = std::unique_ptr<SSL, OpensslFree<SSL_free>>;
+using SessionPtr = std::unique_ptr<SSL_SESSION, OpensslFree<SSL_SESSION_free>>;
+using BioMethodPtr = std::unique_ptr<BIO_METHOD, OpensslFree<BIO_meth_free>>;
 
 // The alert that the peer sent, if that is why OpenSSL failed (reason codes from SSL_AD_REASON_OFFSET on).
 const char* alert_received() {
@@ -60,7 +47,7 @@ class TlsStreams;
 
 class TlsStream final : public Stream {
  public:
-  TlsStream(TlsStreams& owner, Owned<SSL> ssl);
+  TlsStream(TlsStreams& owner, SslPtr ssl);
   ~TlsStream() override { engine_.reset(); }
 
   State handshake(WireIn& in, WireOut& out) noexcept override;
@@ -79,7 +66,7 @@ class TlsStream final : public Stream {
   bool finish_handshake() noexcept;
 
   TlsStreams& owner_;
-  Owned<SSL> ssl_;
+  SslPtr ssl_;
   TlsWire wire_;
   std::unique_ptr<RecordEngine> engine_;
   Json handshake_;
@@ -105,12 +92,12 @@ class TlsStreams final : public StreamFactory {
   const EngineDescriptor* engine_ = nullptr;
   bool server_ = false, resumption_ = false;
   std::unique_ptr<SvidValidator> validator_;
-  Owned<BIO_METHOD> bio_method_;
-  Owned<SSL_CTX> ctx_;
-  Owned<SSL_SESSION> session_;  // the newest ticket (client, resumption on)
+  BioMethodPtr bio_method_;
+  SslCtxPtr ctx_;
+  SessionPtr session_;  // the newest ticket (client, resumption on)
 };
 
-TlsStream::TlsStream(TlsStreams& owner, Owned<SSL> ssl) : owner_(owner), ssl_(std::move(ssl)) {
+TlsStream::TlsStream(TlsStreams& owner, SslPtr ssl) : owner_(owner), ssl_(std::move(ssl)) {
   BIO_set_data(SSL_get_rbio(ssl_.get()), &wire_);
   SSL_set_app_data(ssl_.get(), this);
 }
@@ -118,8 +105,7 @@ TlsStream::TlsStream(TlsStreams& owner, Owned<SSL> ssl) : owner_(owner), ssl_(st
 void TlsStream::note_failure() noexcept {
   try {
     if (const char* alert = alert_received()) alert_ = alert;
-    error_ = !local_refusal.empty() ? local_refusal : !alert_.empty() ? "alert from the peer: " + alert_ : openssl_error();
-    if (error_.empty()) error_ = "protocol error";
+    error_ = !local_refusal.empty() ? local_refusal : !alert_.empty() ? "alert from the peer: " + alert_ : openssl_reason();
   } catch (...) {
   }
 }
@@ -128,7 +114,7 @@ bool TlsStream::finish_handshake() noexcept {
   try {
     SSL* ssl = ssl_.get();
     if (SSL_session_reused(ssl)) {  // no certificate was sent: check the one that the session remembers
-      Owned<X509> leaf(SSL_get1_peer_certificate(ssl));
+      X509Ptr leaf(SSL_get1_peer_certificate(ssl));
       auto checked = owner_.validator().check(leaf.get(), SSL_get_peer_cert_chain(ssl));
       if (!checked) {
         local_refusal = error_ = checked.error().why;
@@ -217,15 +203,15 @@ Expected<> TlsStreams::load_identity(const DriverContext& context) {
   std::string key_pem = text("key_pem");
   const std::string chain_pem = text("chain_pem");
   if (chain_pem.empty()) return {};
-  Owned<BIO> key_bio(BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
-  Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
+  BioPtr key_bio(BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
+  PkeyPtr key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
   wipe(key_pem);
-  if (!key) return fault("load the private key", openssl_error());
-  Owned<BIO> chain_bio(BIO_new_mem_buf(chain_pem.data(), static_cast<int>(chain_pem.size())));
-  Owned<X509> leaf(PEM_read_bio_X509(chain_bio.get(), nullptr, nullptr, nullptr));
+  if (!key) return fault("load the private key", openssl_reason());
+  BioPtr chain_bio(BIO_new_mem_buf(chain_pem.data(), static_cast<int>(chain_pem.size())));
+  X509Ptr leaf(PEM_read_bio_X509(chain_bio.get(), nullptr, nullptr, nullptr));
   if (!leaf || SSL_CTX_use_certificate(ctx_.get(), leaf.get()) != 1 || SSL_CTX_use_PrivateKey(ctx_.get(), key.get()) != 1)
-    return fault("load the certificate", openssl_error());
-  while (Owned<X509> next{PEM_read_bio_X509(chain_bio.get(), nullptr, nullptr, nullptr)})
+    return fault("load the certificate", openssl_reason());
+  while (X509Ptr next{PEM_read_bio_X509(chain_bio.get(), nullptr, nullptr, nullptr)})
     SSL_CTX_add1_chain_cert(ctx_.get(), next.get());
   ERR_clear_error();
   return {};
@@ -240,13 +226,13 @@ Expected<std::unique_ptr<StreamFactory>> TlsStreams::create(const DriverContext&
   streams->bio_method_.reset(make_wire_bio_method());
   streams->ctx_.reset(SSL_CTX_new(streams->server_ ? TLS_server_method() : TLS_client_method()));
   SSL_CTX* ctx = streams->ctx_.get();
-  if (!ctx || !streams->bio_method_) return fault("make a TLS context", openssl_error());
+  if (!ctx || !streams->bio_method_) return fault("make a TLS context", openssl_reason());
   const TlsConfig& tls = context.config.tls;
   SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
   SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION);
   SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  if (SSL_CTX_set_ciphersuites(ctx, tls.cipher.c_str()) != 1) return bad_input("tls.cipher " + tls.cipher, openssl_error());
-  if (SSL_CTX_set1_groups_list(ctx, tls.group.c_str()) != 1) return bad_input("tls.group " + tls.group, openssl_error());
+  if (SSL_CTX_set_ciphersuites(ctx, tls.cipher.c_str()) != 1) return bad_input("tls.cipher " + tls.cipher, openssl_reason());
+  if (SSL_CTX_set1_groups_list(ctx, tls.group.c_str()) != 1) return bad_input("tls.group " + tls.group, openssl_reason());
   SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(ctx, verify, streams.get());
   SSL_CTX_set_max_cert_list(ctx, 32 << 10);
@@ -271,9 +257,9 @@ Expected<std::unique_ptr<StreamFactory>> TlsStreams::create(const DriverContext&
 }
 
 Expected<std::unique_ptr<Stream>> TlsStreams::make() {
-  Owned<SSL> ssl(SSL_new(ctx_.get()));
+  SslPtr ssl(SSL_new(ctx_.get()));
   BIO* bio = BIO_new(bio_method_.get());
-  if (!ssl || !bio) return fault("make a TLS flow", openssl_error());
+  if (!ssl || !bio) return fault("make a TLS flow", openssl_reason());
   SSL_set_bio(ssl.get(), bio, bio);
   if (server_) SSL_set_accept_state(ssl.get());
   else SSL_set_connect_state(ssl.get());
