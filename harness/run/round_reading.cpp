@@ -118,9 +118,9 @@ class Reader {
     if (load_.shape == Shape::request_response) {
       if (const double n = number(r, "window_requests"); n > 0)
         add("cpu_ns_per_request", "worker", side_name(side), "ns", "lower", cpu_ns / n);
-    } else if (const double bytes = number(r, "window_sent_bytes") + number(r, "window_received_bytes"); bytes > 0) {
-      add("cpu_ns_per_byte", "worker", side_name(side), "ns/B", "lower", cpu_ns / bytes);
     }
+    if (const double bytes = number(r, "window_sent_bytes") + number(r, "window_received_bytes"); bytes > 0)
+      add("cpu_ns_per_byte", "worker", side_name(side), "ns/B", "lower", cpu_ns / bytes);
     if (const double rss = number(r, "max_rss_bytes"); rss > 0) add("max_rss", "worker", side_name(side), "B", "lower", rss);
     if (host_window <= 0) return;
     const size_t cpus = side == 0 ? cell_.config.placement.client.size() : cell_.config.placement.server.size();
@@ -225,6 +225,7 @@ class Reader {
     for (size_t side = 0; side < (one_sided_ ? 1u : 2u); ++side) {
       Json kept = measured_[side];
       kept.erase("layers");
+      if (const Json cpu = kept.value("cpu", Json::object()); cpu.contains("window_ns")) kept["window_ns"] = cpu["window_ns"];
       kept["reading"].erase("latency");
       const Json handshakes = connected_[side].value("handshakes", Json::array());
       if (!handshakes.empty())

@@ -117,7 +117,7 @@ def conditions(view):
         return "open loop" if "intended" in found else "closed loop: the achieved rate is what came out, none was offered"
 
     probes = of_rounds(cost)
-    return [
+    lines = [
         f"MTU: {of_cells(lambda cell: str(cell.factors.get('mtu', '')))}",
         f"Address family: {of_cells(lambda cell: 'IPv' + str(cell.factors['ip']).lstrip('v') if 'ip' in cell.factors else '')}",
         f"Offloads: {of_rounds(offloads)}",
@@ -129,6 +129,7 @@ def conditions(view):
         f"Time stamps: {of_rounds(stamps)}",
         f"Probe cost: {'not measured in this run' if probes == 'not stated' else probes}",
     ]
+    return [line for line in lines if not line.endswith(": not stated")]  # what these shapes don't have
 
 
 def _on(state):
