@@ -1,6 +1,7 @@
 // fsbl: the command line. stdout is the answer, stderr is progress and log; exit codes as in README.md.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "fsbl_version.h"
@@ -33,6 +34,14 @@ int run_command_line(int argc, char** argv) {
   std::string shell = "bash";
   completion->add_option("SHELL", shell, "bash (zsh: run bashcompinit first)")->check(CLI::IsMember({"bash"}));
 
+  if (argc > 1 && argv[1][0] != '-') {  // CLI11 would not name it
+    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+    const auto is_meant = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+    if (std::none_of(commands.begin(), commands.end(), is_meant)) {
+      fmt::print(stderr, "fsbl: unknown command '{}'; see `fsbl --help`\n", argv[1]);
+      return 2;
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

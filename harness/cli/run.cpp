@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <random>
 
@@ -28,6 +30,18 @@ fs::path default_out(const RunPlan& plan) {
   for (char& c : name)
     if (c == '/') c = '-';
   return fs::path("results") / fmt::format("{}-{}-{:08x}", utc_now_compact(), name, std::random_device{}());
+}
+
+// A run of hours must not end with nowhere to put its result. The folder is made to see, and taken away again: a run
+// without a finished round leaves none. (Its parents stay: another run may be about to use them.)
+Expected<> try_folder(const fs::path& out) {
+  std::error_code error, ignored;
+  const bool made = fs::create_directories(out, error);
+  std::string why = error ? errno_text(error.value()) : "";
+  if (!error && access(out.c_str(), W_OK | X_OK) != 0) why = errno_text(errno);
+  if (made) fs::remove(out, ignored);
+  if (!why.empty()) return bad_input("--out " + out.string(), why, "choose another folder");
+  return {};
 }
 
 // results/latest → the new folder, when it lies in a folder called results.
@@ -101,6 +115,7 @@ Expected<int> run_command_body(const Options& options) {
   }
   const fs::path out = options.out.empty() ? default_out(plan) : fs::path(options.out);
   if (fs::exists(out / "result.json")) return bad_input("--out " + out.string(), "a result is there already", "choose another folder");
+  FSBL_TRY(try_folder(fs::absolute(out)));
 
   RunRequest run_request;
   run_request.host = enter_testbed_host();

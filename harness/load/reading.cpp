@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "harness/stats/histogram_json.h"
 #include "harness/stats/interval.h"
 
 namespace fsbl {
@@ -82,7 +83,7 @@ Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
   json["outstanding"] = sum.outstanding;
   json["failures"] = failures;
   json["tcp"] = tcp;
-  if (latency.count() > 0) json["latency"] = latency.encode_base64();
+  if (latency.count() > 0) json["latency"] = to_json(latency);
   return json;
 }
 

@@ -16,10 +16,8 @@ Cell cell(const std::string& transport, const std::string& arm = "", uint64_t pa
   cell.scenario = "s";
   cell.arm = arm;
   cell.config.transport = {transport, "none", transport == "plaintext" ? "plain" : "tls", ""};
-  cell.factors = {{"arm", arm},
-                  {"transport", transport},
-                  {"session", cell.config.transport.session},
-                  {"payload_bytes", payload}};
+  cell.factors = {
+      {"transport", transport}, {"session", cell.config.transport.session}, {"payload_bytes", payload}};
   if (transport != "plaintext") cell.factors["cipher"] = "TLS_AES_128_GCM_SHA256";
   return cell;
 }

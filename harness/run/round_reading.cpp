@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "harness/run/round_runner.h"
+#include "harness/stats/histogram_json.h"
 
 namespace fsbl {
 namespace {
@@ -85,8 +86,8 @@ class Reader {
 
   void read_latency(const Json& client) {
     const auto encoded = client.find("latency");
-    if (encoded == client.end()) return;
-    auto histogram = Histogram::decode_base64(encoded->get<std::string>());
+    if (encoded == client.end()) return round_.missing.push_back({"latency", "client", "no request was sent and answered in the window"});
+    auto histogram = histogram_from_json(*encoded);
     if (!histogram) return flag("latency-unreadable", histogram.error().message(), "a histogram");
     Series series;
     series.metric = "latency";

@@ -57,8 +57,8 @@ Expected<BothSides<Json>> make_grants(const Cell& cell, const SvidAuthority& aut
 
 void log_connections(const BothSides<Json>& connected, Round& round, RunLogs& logs) {
   for (const Json& side : connected) {
-    for (const Json& handshake : side["handshakes"]) append_line(logs.handshakes, logs.handshake_entries, handshake, round);
-    for (const Json& refusal : side["refusals"]) append_line(logs.refusals, logs.refusal_entries, refusal, round);
+    for (const Json& handshake : side.at("handshakes")) append_line(logs.handshakes, logs.handshake_entries, handshake, round);
+    for (const Json& refusal : side.at("refusals")) append_line(logs.refusals, logs.refusal_entries, refusal, round);
   }
 }
 
@@ -102,15 +102,15 @@ Expected<> run_round(LiveTestbed& testbed, const Cell& cell, const SvidAuthority
   round.attempts.planned = connected[0].value("planned", uint64_t{0});
   round.attempts.accepted = connected[0].value("established", uint64_t{0});
   for (const Json& side : connected)
-    for (const Json& refusal : side["refusals"])
+    for (const Json& refusal : side.at("refusals"))
       if (refusal.value("by", "") == "us") ++round.attempts.refused_by_reason[refusal.value("reason", "unknown")];
   if (round.attempts.accepted < round.attempts.planned) {
     std::string why = fmt::format("{} of {} flows came up", round.attempts.accepted, round.attempts.planned);
     for (const Json& side : connected) {
-      if (!side["refusals"].empty())
-        why += fmt::format("; the {} {}: {}", side["refusals"][0].value("side", "?"),
-                           side["refusals"][0].value("by", "") == "us" ? "refused" : "was refused", side["refusals"][0].value("reason", "?"));
-      if (!side["failures"].empty()) why += "; " + side["failures"][0].get<std::string>();
+      if (!side.at("refusals").empty())
+        why += fmt::format("; the {} {}: {}", side.at("refusals")[0].value("side", "?"),
+                           side.at("refusals")[0].value("by", "") == "us" ? "refused" : "was refused", side.at("refusals")[0].value("reason", "?"));
+      if (!side.at("failures").empty()) why += "; " + side.at("failures")[0].get<std::string>();
     }
     return fault("connect", why);
   }

@@ -1,6 +1,7 @@
 #include "harness/run/runner.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <map>
@@ -21,6 +22,20 @@ constexpr Nanos kRoundOverhead = 450'000'000;
 
 Nanos planned_time(const PhaseConfig& phases) {
   return phases.warm_up + phases.measure + phases.cool_down + kRoundOverhead;
+}
+
+// A CPU that this process may not use is found before anything is measured, whoever would be put on it.
+Expected<> check_placement(const PlacementConfig& placement) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};  // a host with more CPUs than the set holds
+  const std::pair<const char*, const std::vector<int>*> keys[] = {
+      {"client", &placement.client}, {"server", &placement.server}, {"tunnel", &placement.tunnel}};
+  for (const auto& [key, cpus] : keys)
+    for (int cpu : *cpus)
+      if (cpu >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(cpu), &allowed))
+        return bad_input(fmt::format("placement.{}", key), fmt::format("CPU {}: no such CPU, or not allowed to this process", cpu),
+                         fmt::format("set placement.{} to some of its {} CPUs, see `taskset -cp $$`", key, CPU_COUNT(&allowed)));
+  return {};
 }
 
 class Runner {
@@ -75,6 +90,7 @@ Expected<> Runner::choose_transports() {
   std::vector<size_t> new_index(request_.plan.cells.size(), SIZE_MAX);
   for (size_t i = 0; i < request_.plan.cells.size(); ++i) {
     if (!usable_by_name[request_.plan.cells[i].config.transport.name]) continue;
+    FSBL_TRY(check_placement(request_.plan.cells[i].config.placement));
     new_index[i] = outcome_.result.cells.size();
     outcome_.result.cells.push_back(request_.plan.cells[i]);
   }
@@ -136,7 +152,18 @@ Expected<> Runner::run_one(const PlannedRound& planned) {
   round.started_at = utc_now();
   round.details = Json::object();
   auto done = ensure_testbed(cell.config);
-  if (done) done = run_round(*testbed_, cell, *authority_, request_.plan.seed + static_cast<uint64_t>(planned.order), round, logs_);
+  if (done) {
+    for (Role role : {Role::client, Role::server}) {
+      const Json& host = testbed_->hosts()[index_of(role)];  // as read back: an arm may have changed it
+      round.details["testbed"][to_text(role)] = {{"sysctls", host.value("sysctls", Json::object())},
+                                                 {"offloads", host.value("offloads", Json::object())}};
+    }
+    try {
+      done = run_round(*testbed_, cell, *authority_, request_.plan.seed + static_cast<uint64_t>(planned.order), round, logs_);
+    } catch (const Json::exception& error) {  // a worker of another make may answer anything
+      done = fault("read the round", std::string("malformed reply: ") + error.what());
+    }
+  }
   round.ended_at = utc_now();
   if (!done) {
     testbed_.reset();  // whatever state it is in: the next round gets a fresh one

@@ -158,10 +158,13 @@ TEST(Histogram, MergedIsPooled) {
       histogram.record(value);
       pooled.record(value);
     }
+    histogram.record(-1);
+    pooled.record(-1);
     merged.merge(histogram);
   }
   merged.merge(Histogram());
   EXPECT_EQ(merged.count(), pooled.count());
+  EXPECT_EQ(merged.clipped(), 7u);
   EXPECT_EQ(merged.min(), pooled.min());
   EXPECT_EQ(merged.max(), pooled.max());
   EXPECT_EQ(merged.mean(), pooled.mean());

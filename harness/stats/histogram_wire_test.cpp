@@ -204,6 +204,8 @@ TEST(HistogramWire, RefusesForeignAndDamagedByName) {
   EXPECT_NE(refusal(Forged{.outer_length_error = -1}.text()).find("announces"), std::string::npos);
   EXPECT_EQ(refusal(Forged{.trailer = "x"}.text()), "bytes follow the zlib stream");
   EXPECT_EQ(refusal(Forged{.payload = "\x80"}.text()), "a count is cut off");
+  EXPECT_EQ(refusal(Forged{.highest = 2, .payload = std::string(2048, '\x02')}.text()), "")
+      << "one whole bucket";
   EXPECT_EQ(refusal(Forged{.highest = 2, .payload = std::string(2049, '\x02')}.text()),
             "counts lie beyond the highest value 2");
   // A run of 2^63 empty slots: the longest number there is.

@@ -18,7 +18,9 @@ int main(int argc, char** argv) {
     std::fputs("fsbl-worker: is started by fsbl-agent, not by hand; see `fsbl run --help`\n", stderr);
     return 2;
   }
+#ifndef __SANITIZE_ADDRESS__  // LeakSanitizer looks at the process from outside
   prctl(PR_SET_DUMPABLE, 0);  // before a key is in memory: no core file, no debugger of the same user
+#endif
   fsbl::log_start("fsbl-worker");
   // Ctrl-C reaches the whole process group; the controller decides, this process ends with its agent.
   signal(SIGINT, SIG_IGN);
