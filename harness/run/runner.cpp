@@ -1,7 +1,6 @@
 #include "harness/run/runner.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include "harness/core/cancel.h"
 #include "harness/core/file.h"
 #include "harness/core/log.h"
+#include "harness/run/placement.h"
 #include "harness/run/round_runner.h"
 #include "harness/scenario/load.h"
 
@@ -22,20 +22,6 @@ constexpr Nanos kRoundOverhead = 450'000'000;
 
 Nanos planned_time(const PhaseConfig& phases) {
   return phases.warm_up + phases.measure + phases.cool_down + kRoundOverhead;
-}
-
-// A CPU that this process may not use is found before anything is measured, whoever would be put on it.
-Expected<> check_placement(const PlacementConfig& placement) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};  // a host with more CPUs than the set holds
-  const std::pair<const char*, const std::vector<int>*> keys[] = {
-      {"client", &placement.client}, {"server", &placement.server}, {"tunnel", &placement.tunnel}};
-  for (const auto& [key, cpus] : keys)
-    for (int cpu : *cpus)
-      if (cpu >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(cpu), &allowed))
-        return bad_input(fmt::format("placement.{}", key), fmt::format("CPU {}: no such CPU, or not allowed to this process", cpu),
-                         fmt::format("set placement.{} to some of its {} CPUs, see `taskset -cp $$`", key, CPU_COUNT(&allowed)));
-  return {};
 }
 
 class Runner {
@@ -88,9 +74,10 @@ Expected<> Runner::choose_transports() {
   }
   // Cells that can run, renumbered; the others keep their row through transports[].
   std::vector<size_t> new_index(request_.plan.cells.size(), SIZE_MAX);
+  const std::vector<int> cpus = allowed_cpus();
   for (size_t i = 0; i < request_.plan.cells.size(); ++i) {
     if (!usable_by_name[request_.plan.cells[i].config.transport.name]) continue;
-    FSBL_TRY(check_placement(request_.plan.cells[i].config.placement));
+    FSBL_TRY(settle_placement(request_.plan.cells[i].config.placement, cpus));
     new_index[i] = outcome_.result.cells.size();
     outcome_.result.cells.push_back(request_.plan.cells[i]);
   }
