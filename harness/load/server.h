@@ -26,6 +26,7 @@ class ServerThread {
   void handle(const Event& event) noexcept;
   void send(FlowId id, int turns) noexcept;
   void fail(FlowId id, const std::string& why);
+  bool drained() const noexcept;
 
   Driver& driver_;
   LoadThreadConfig config_;

@@ -148,10 +148,11 @@ Expected<Json> receive_reply(Channel& channel, uint32_t id, Nanos timeout) {
   const std::string what = "reply of " + channel.peer();
   if (frame.kind != FrameKind::json || frame.id != id)
     return fault(what, fmt::format("out of step: got frame {}, expected {}", frame.id, id));
-  FSBL_ASSIGN(Json json, parse_json(frame.payload, what));
-  if (json.is_object() && json.contains("error")) return tl::unexpected(error_from_json(json["error"]));
-  if (!json.is_object() || !json.contains("ok")) return fault(what, "malformed: neither ok nor error");
-  return std::move(json["ok"]);
+  auto json = parse_json(frame.payload, what);
+  if (!json) return fault(what, "malformed: " + json.error().why);
+  if (json->is_object() && json->contains("error")) return tl::unexpected(error_from_json((*json)["error"]));
+  if (!json->is_object() || !json->contains("ok")) return fault(what, "malformed: neither ok nor error");
+  return std::move((*json)["ok"]);
 }
 
 Expected<Json> call(Channel& channel, uint32_t id, Json request, Nanos timeout) {

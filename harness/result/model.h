@@ -93,6 +93,7 @@ struct LogFile {
   std::string sha256;
   uint64_t entries = 0;
   std::string content;  // in memory until written
+  uint64_t bytes = 0;   // the digest is over these first bytes; a log only grows while its run goes on
 };
 
 struct Result {

@@ -160,7 +160,8 @@ SummaryRow read_row(const JsonReader& in) {
 }
 
 LogFile read_log(const JsonReader& in) {
-  return {in["path"].text(), in["sha256"].text(), in["entries"].count(), {}};
+  const auto bytes = in.find("bytes");
+  return {in["path"].text(), in["sha256"].text(), in["entries"].count(), {}, bytes ? bytes->count() : 0};
 }
 
 Expected<> check_schema(const Json& json, const std::string& what) {

@@ -32,6 +32,7 @@ Expected<> write_result(const fs::path& dir, Result& result) {
     FSBL_TRY(make_folder(path.parent_path()));
     FSBL_TRY(write_file_atomic(path, log.content));
     log.sha256 = sha256_hex(log.content);
+    log.bytes = log.content.size();
   }
   return write_file_atomic(dir / "result.json",
                            to_json(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");

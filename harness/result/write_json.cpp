@@ -143,7 +143,7 @@ Json summary_json(const SummaryRow& row) {
 }
 
 Json log_json(const LogFile& log) {
-  return {{"path", log.path}, {"sha256", log.sha256}, {"entries", log.entries}};
+  return {{"path", log.path}, {"sha256", log.sha256}, {"entries", log.entries}, {"bytes", log.bytes}};
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Expected<ScenarioFile> find_scenario(const std::string& name, const std::vector<
   const std::vector<ScenarioSummary> scenarios = list_scenarios(search);
   std::vector<std::string_view> known;
   for (const ScenarioSummary& scenario : scenarios) known.push_back(scenario.id);
-  return bad_input("scenario " + quote(name), "not found", known.empty() ? "" : suggestion(name, known));
+  return bad_input("scenario " + quote(name), "not found", known.empty() ? "no scenario lies below " + (search.empty() ? std::string("(nowhere)") : search[0].string()) : suggestion(name, known));
 }
 
 // Same NAME several times adds settings.

@@ -21,9 +21,10 @@ int main(int argc, char** argv) {
 #ifndef __SANITIZE_ADDRESS__  // LeakSanitizer looks at the process from outside
   prctl(PR_SET_DUMPABLE, 0);  // before a key is in memory: no core file, no debugger of the same user
 #endif
+  prctl(PR_SET_NAME, "fsbl-worker");  // run by descriptor, it would be called after that
   fsbl::log_start("fsbl-worker");
   // Ctrl-C reaches the whole process group; the controller decides, this process ends with its agent.
-  signal(SIGINT, SIG_IGN);
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   const auto served = fsbl::serve_worker(3);
   if (!served) {

@@ -7,6 +7,7 @@ with the reason (`pytest -rs` prints it).
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -81,8 +82,12 @@ class Runner:
         alive = [run for run in self.runs if run.popen.poll() is None]
         for run in alive:
             run.end()
-        for run in self.runs:
-            fsbl_process.assert_nothing_left(run, self.before)
+        try:
+            for run in self.runs:
+                fsbl_process.assert_nothing_left(run, self.before)
+        finally:
+            for run in self.runs:
+                shutil.rmtree(run.tmpdir, ignore_errors=True)
 
 
 @pytest.fixture

@@ -75,9 +75,16 @@ def command_of(pid):
     return tuple(word.decode() for word in read(f"/proc/{pid}/cmdline", "rb").split(b"\0")[:-1])
 
 
+def names_in(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
 def children(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").glob("*")
-            for child in read(task / "children").split()]
+    return [int(child) for task in names_in(f"/proc/{pid}/task")
+            for child in read(f"/proc/{pid}/task/{task}/children").split()]
 
 
 def started_at(pid):
@@ -198,7 +205,7 @@ class Fsbl:
         for pid in pids():
             if (start := started_at(pid)) is None or start > until:
                 continue
-            for path in [f"/proc/{pid}/ns/net", *map(str, pathlib.Path(f"/proc/{pid}/fd").glob("*"))]:
+            for path in [f"/proc/{pid}/ns/net", *(f"/proc/{pid}/fd/{fd}" for fd in names_in(f"/proc/{pid}/fd"))]:
                 if (target := link(path)) in self.namespaces:
                     held.append((target, path, command_of(pid)))
         return held

@@ -12,12 +12,12 @@ from conftest import phases
 from fsbl_process import assert_nothing_left, wait_until
 
 SEED = 20260101
-VICTIMS = ["fsbl", "fsbl-agent", "fsbl-worker", "wireguard-go"]
-KILLS = [(i, VICTIMS[i % len(VICTIMS)]) for i in range(20)]
+OURS = ["fsbl", "fsbl-agent", "fsbl-worker"]
+KILLS = [(i, "wireguard-go" if i % 10 == 9 else OURS[i % 3]) for i in range(20)]
 # How the reason of a failed round names who died.
 NAMED = {"fsbl-agent": r"the agent is gone \(killed by SIGKILL\)",
          "fsbl-worker": r"the worker is gone \(killed by SIGKILL\)",
-         "wireguard-go": r"wireguard-go ended: killed by SIGKILL|wireguard-go: .*killed by SIGKILL"}
+         "wireguard-go": r"wireguard-go ended: killed by SIGKILL|WireGuard daemon"}
 
 
 def transports(doctor):
@@ -39,7 +39,7 @@ def test_kill_at_a_random_moment(fsbl, doctor, turn, victim):
     if victim == "wireguard-go" and doctor["wireguard-go"]:
         pytest.skip(f"wireguard-go: {doctor['wireguard-go']}")
     dice = random.Random(SEED + turn)
-    run = fsbl.start("run", "smoke/smoke", "--set", f"transports={transports(doctor)}", "--set", "repetitions=2",
+    run = fsbl.start("run", "smoke/smoke", "--set", f"transports={transports(doctor)}", "--set", "repetitions=3",
                      *phases())
     time.sleep(dice.uniform(0, 2.0))
     process = run.wait_for(victim)
@@ -57,7 +57,7 @@ def test_kill_at_a_random_moment(fsbl, doctor, turn, victim):
         check_kept(run, complete=False)
         return
     rounds = check_kept(run, complete=True)
-    assert len(rounds) == 2 * len(transports(doctor).split(",")), "the run goes on"
+    assert len(rounds) == 3 * len(transports(doctor).split(",")), "the run goes on"
     bad = [r for r in rounds if r["validity"]["status"] != "valid"]
     assert len(bad) <= 1, [check.flags_of(r) for r in bad]
     assert finished.code == (5 if bad else 0), str(finished)
@@ -67,8 +67,8 @@ def test_kill_at_a_random_moment(fsbl, doctor, turn, victim):
     assert re.search(NAMED[victim], check.flags_of(bad[0])), check.flags_of(bad[0])
 
 
-@pytest.mark.parametrize("side", ["client", "server"])
-@pytest.mark.parametrize("victim", VICTIMS[1:])
+@pytest.mark.parametrize("victim,side", [("fsbl-agent", "client"), ("fsbl-agent", "server"), ("fsbl-worker", "client"),
+                                         ("fsbl-worker", "server"), ("wireguard-go", "server")])
 def test_killed_while_measuring_fails_that_round_only(fsbl, require, victim, side):
     require("wireguard-go")
     run = fsbl.start("run", "smoke/smoke", "--set", "transports=wireguard-go", "--set", "repetitions=2",
@@ -85,7 +85,8 @@ def test_killed_while_measuring_fails_that_round_only(fsbl, require, victim, sid
     said = check.flags_of(first)
     assert re.search(NAMED[victim], said) and re.search(rf"\b{side}\b", said), said
     assert "1 of 2 rounds failed" in finished.err
-    assert finished.seconds < 20, "a dead process is seen at once"
+    if victim != "wireguard-go":  # whose death is seen when the flows did not drain
+        assert finished.seconds < 8, "a dead process is seen at once"
 
 
 @pytest.mark.parametrize("number,to_group", [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True),

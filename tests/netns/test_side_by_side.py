@@ -3,6 +3,7 @@ import os
 
 import result_checks as check
 from conftest import phases
+from fsbl_process import link
 
 
 def test_two_runs_in_one_folder(fsbl, doctor):
@@ -10,17 +11,19 @@ def test_two_runs_in_one_folder(fsbl, doctor):
     common = ["run", "smoke/smoke", "--set", f"transports={usable}", "--set", "repetitions=2", *phases(),
               "--set", "placement.client=0", "--set", "placement.server=0"]
     runs = [fsbl.start(*common, "--out", f"results/{name}", out=f"results/{name}") for name in ("one", "two")]
+    together = 0
     while any(run.popen.poll() is None for run in runs):
-        for run in runs:
-            run.processes()
+        first, second = ({link(f"/proc/{p.pid}/ns/net") for p in run.processes() if p.kind == "fsbl-agent"} - {""}
+                         for run in runs)
+        assert not first & second, "a namespace is shared"
+        together += len(first) == len(second) == 2
+    assert together, "they did not run at the same time"
     for run in runs:
         finished = run.wait()
         assert finished.code == 0, str(finished)
         result = check.check_result(run.folder)
         assert result["run"]["complete"] and result["run"]["id"] == run.folder.name
         check.check_files(run.folder)
-    first, second = (run.namespaces for run in runs)
-    assert len(first) == len(second) == 2 and not first & second, "a namespace is shared"
     folder = fsbl.cwd / "results"
     assert os.readlink(folder / "latest") in ("one", "two")
     assert {p.name for p in folder.iterdir()} == {"one", "two", "latest"}
