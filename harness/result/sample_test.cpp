@@ -281,6 +281,7 @@ Result sample_result() {
       ++log.entries;
     }
   log.sha256 = sha256_hex(log.content);
+  log.bytes = log.content.size();
   result.logs = {std::move(log)};
   return result;
 }
