@@ -23,8 +23,14 @@ void ClientThread::fail(FlowId id, const std::string& why) {
   Slot& slot = slots_[id];
   if (slot.state == State::failed || slot.state == State::closed) return;
   if (!settled(slot)) ++settled_;
-  if (slot.state == State::busy) --busy_, ++reading_.failed;
-  else if (!connecting_) ++reading_.failed, ++reading_.planned;
+  if (!connecting_) {
+    // A request that is out was planned; a stream's write counts as done until it turns out that it is not.
+    const bool stream = config_.load.shape == Shape::stream, busy = slot.state == State::busy;
+    ++reading_.failed;
+    if (stream && slot.lent) --reading_.done;
+    else if (stream || !busy) ++reading_.planned;
+    if (busy && !stream) --busy_;
+  }
   slot.state = State::failed;
   ++ended_;
   if (connecting_) {
@@ -234,8 +240,8 @@ ThreadReading ClientThread::run(const Timeline& timeline) {
   for (FlowId id = 0; id < slots_.size(); ++id) {
     const Slot& slot = slots_[id];
     if (slot.state == State::busy || slot.state == State::closing) {
-      // A stream that never drained has its last write outstanding.
-      ++reading_.outstanding;
+      // A stream that never drained has its last write outstanding; a request that was answered is done.
+      if (stream || slot.state == State::busy) ++reading_.outstanding;
       if (stream && reading_.done > 0 && config_.load.direction == Direction::up) --reading_.done;
       else if (stream) ++reading_.planned;
       if (reading_.failures.size() < 16)

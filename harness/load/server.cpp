@@ -133,7 +133,8 @@ ThreadReading ServerThread::run(const Timeline& t) {
     }
     writable_.erase(writable_.begin(), writable_.begin() + static_cast<ptrdiff_t>(writable));
   }
-  if (window_.phase() == Window::Phase::inside) window_.close(mono_now_ns());
+  if (window_.phase() == Window::Phase::before) window_.open(mono_now_ns());
+  if (window_.inside()) window_.close(mono_now_ns());
   // What the kernel still holds has yet to pass the interface and the tunnel, whose counters are read after this.
   while (!drained() && mono_now_ns() < t.drain_limit) driver_.poll(events_, mono_now_ns() + 1'000'000);
   for (FlowId id = 0; id < slots_.size(); ++id) {
@@ -147,7 +148,7 @@ ThreadReading ServerThread::run(const Timeline& t) {
     reading_.outstanding += slots_[id].flow.outstanding();
     reading_.failed += slots_[id].failed;
   }
-  reading_.planned = reading_.done + reading_.outstanding;
+  reading_.planned = reading_.done + reading_.failed + reading_.outstanding;
   return std::move(reading_);
 }
 

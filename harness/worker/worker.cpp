@@ -39,7 +39,9 @@ std::string text_of(const Json& json, const char* key) { return json.value(key, 
 Expected<Json> Worker::setup(const Json& request) {
   if (!threads_.empty()) return fault("set up the worker", "already set up");
   FSBL_ASSIGN(config_, cell_config_from_json(request.value("config", Json())));
-  role_ = text_of(request, "role") == "server" ? Role::server : Role::client;
+  const std::string role = text_of(request, "role");
+  if (role != "client" && role != "server") return fault("set up the worker", "no such role: '" + role + "'");
+  role_ = role == "server" ? Role::server : Role::client;
   const uint64_t seed = request.value("pattern_seed", uint64_t{1});
   pattern_ = std::make_unique<Pattern>(seed);
   const SessionDescriptor* session = find_session(config_.transport.session);
@@ -75,7 +77,11 @@ Expected<Json> Worker::setup(const Json& request) {
     first += load.flows;
     // Made on the thread itself: its memory then lies on the thread's node.
     thread->post([&, raw = thread.get()] {
-      auto driver = session->make_driver(context);
+      Expected<std::unique_ptr<Driver>> driver = fault("make the driver", "malformed secrets");
+      try {
+        driver = session->make_driver(context);
+      } catch (const std::exception&) {  // nlohmann's type errors; its text could hold what lies in the secrets
+      }
       if (!driver) {
         raw->status = tl::unexpected(driver.error());
         return;
@@ -107,7 +113,7 @@ Expected<Json> Worker::connect(const Json& request) {
   for (size_t i = 0; i < threads_.size(); ++i) {
     LoadThread* thread = threads_[i].get();
     if (role_ == Role::client) {
-      if (!ports[i].is_number_unsigned()) return fault("connect", "malformed port");
+      if (!ports[i].is_number_unsigned() || ports[i].get<uint64_t>() > UINT16_MAX) return fault("connect", "malformed port");
       thread->post([thread, port = ports[i].get<uint16_t>(), deadline, alone = config_.tls.resumption] {
         thread->outcome = thread->client->connect(port, deadline, alone);
       });

@@ -1,6 +1,5 @@
 #include "transports/socket/socket_driver.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -11,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "transports/socket/address.h"
+
 namespace fsbl {
 namespace {
 
@@ -18,30 +19,6 @@ constexpr size_t kReceiveBytes = 512 << 10;
 constexpr size_t kSealPiece = 64 << 10;          // plaintext sealed between two sends: stays in the L1/L2 cache
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-Expected<Address> parse_address(const std::string& text, uint16_t port) {
-  Address address;
-  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
-  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  if (inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    address.size = sizeof *v4;
-  } else if (inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    address.size = sizeof *v6;
-  } else {
-    return fault("address '" + text + "'", "neither IPv4 nor IPv6");
-  }
-  return address;
-}
 
 }  // namespace
 
@@ -54,6 +31,7 @@ struct SocketDriver::Flow {
   std::vector<std::byte> backlog;       // sealed, not yet taken by the kernel; capacity reserved
   size_t backlog_at = 0;
   std::vector<std::byte> carry;         // records that came with the handshake's last flight
+  bool lent = false;                    // a `sent` event is owed
   bool in_ready = false, readable = false, hang_up = false, peer_closed = false, closed_reported = false;
   bool finish_asked = false, finished = false, blocking = false;
   uint64_t wire_out = 0, wire_in = 0;
@@ -62,6 +40,7 @@ struct SocketDriver::Flow {
   std::string failure;
 
   bool sending() const { return !pending.empty() || backlog_at < backlog.size(); }
+  bool to_announce() const { return state == State::open && (peer_closed ? !closed_reported : readable); }
 };
 
 SocketDriver::SocketDriver(const DriverContext& context, std::unique_ptr<StreamFactory> streams)
@@ -90,7 +69,7 @@ Expected<uint16_t> SocketDriver::listen(uint32_t expected_flows, uint16_t port) 
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(fd.get(), address.get(), address.size) != 0)
-    return fault_errno(what, errno, errno == EADDRINUSE ? "the port is in use; leave load.port unset for a free one" : "");
+    return fault_errno(what, errno);
   if (::listen(fd.get(), 4096) != 0) return fault_errno(what, errno);
   address.size = sizeof address.storage;
   getsockname(fd.get(), address.get(), &address.size);
@@ -258,9 +237,10 @@ bool SocketDriver::seal_and_send(Flow& flow) noexcept {
   if (!flow.stream) {
     while (!flow.pending.empty()) {
       const ssize_t sent = ::send(flow.fd.get(), flow.pending.data(), flow.pending.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0 && errno == EAGAIN) return true;
       if (sent < 0) {
         flow.failed_errno = errno;
-        return errno == EAGAIN;
+        return false;
       }
       flow.wire_out += static_cast<uint64_t>(sent);
       flow.pending = flow.pending.subspan(static_cast<size_t>(sent));
@@ -270,9 +250,10 @@ bool SocketDriver::seal_and_send(Flow& flow) noexcept {
   if (flow.backlog_at < flow.backlog.size()) {
     const size_t left = flow.backlog.size() - flow.backlog_at;
     const ssize_t sent = ::send(flow.fd.get(), flow.backlog.data() + flow.backlog_at, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EAGAIN) return true;
     if (sent < 0) {
       flow.failed_errno = errno;
-      return errno == EAGAIN;
+      return false;
     }
     flow.wire_out += static_cast<uint64_t>(sent);
     flow.backlog_at += static_cast<size_t>(sent);
@@ -298,15 +279,15 @@ Submit SocketDriver::submit(FlowId id, std::span<const std::byte> data) noexcept
     die(id, "send", flow.failed_errno);
     return Submit::dead;
   }
-  return flow.sending() ? Submit::pending : Submit::sent;
+  flow.lent = flow.sending();
+  return flow.lent ? Submit::pending : Submit::sent;
 }
 
 void SocketDriver::continue_sending(FlowId id) noexcept {
   Flow& flow = *flows_[id];
-  const bool had_pending = !flow.pending.empty() || !flow.finish_asked;
   if (!seal_and_send(flow)) return die(id, "send", flow.failed_errno);
   if (flow.sending()) return;
-  if (had_pending && !flow.finished) push(id, EventKind::sent);
+  if (std::exchange(flow.lent, false)) push(id, EventKind::sent);
   if (flow.finish_asked) close_direction(flow);
 }
 
@@ -361,50 +342,63 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
   }
 }
 
-size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
+// Takes what epoll has, waiting at most `wait` for it.
+void SocketDriver::look(Nanos wait) noexcept {
+  epoll_event found[64];
+  const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
+  const int count = epoll_pwait2(epoll_.get(), found, 64, &timeout, nullptr);
+  for (int i = 0; i < count; ++i) {
+    if (found[i].data.u32 == kListener) accept_flows();
+    else on_socket_event(found[i].data.u32, found[i].events);
+  }
+}
+
+void SocketDriver::drop_drained() noexcept {
+  size_t kept = 0;
+  for (FlowId id : ready_) {
+    if (flows_[id]->to_announce()) ready_[kept++] = id;
+    else flows_[id]->in_ready = false;
+  }
+  ready_.resize(kept);
+}
+
+// Queued events first, then the flows that may hold more without a new edge.
+size_t SocketDriver::announce(std::span<Event> events) noexcept {
   size_t n = 0;
+  while (queue_at_ < queue_.size() && n < events.size()) events[n++] = queue_[queue_at_++];
+  if (queue_at_ == queue_.size()) {
+    queue_.clear();
+    queue_at_ = 0;
+  }
+  size_t named = 0;
+  while (named < ready_.size() && n < events.size()) {
+    const FlowId id = ready_[named++];
+    Flow& flow = *flows_[id];
+    flow.closed_reported = flow.peer_closed;
+    events[n++] = {id, flow.peer_closed ? EventKind::closed : EventKind::readable};
+  }
+  // Who was named stands behind those that found no room.
+  std::rotate(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(named), ready_.end());
+  return n;
+}
+
+size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
   for (bool waited = false;; waited = true) {
-    while (queue_at_ < queue_.size() && n < events.size()) events[n++] = queue_[queue_at_++];
-    if (queue_at_ == queue_.size()) {
-      queue_.clear();
-      queue_at_ = 0;
-    }
-    // Flows that may hold more without a new edge; drop those that were drained since.
-    size_t kept = 0;
-    for (FlowId id : ready_) {
-      Flow& flow = *flows_[id];
-      if (flow.peer_closed && !flow.closed_reported && n < events.size()) {
-        flow.closed_reported = true;
-        events[n++] = {id, EventKind::closed};
-      }
-      if (flow.readable && flow.state == Flow::State::open && !flow.peer_closed) {
-        if (n < events.size()) events[n++] = {id, EventKind::readable};
-        ready_[kept++] = id;
-      } else if (flow.peer_closed && !flow.closed_reported) {
-        ready_[kept++] = id;
-      } else {
-        flow.in_ready = false;
-      }
-    }
-    ready_.resize(kept);
-    if (n > 0) return n;
+    drop_drained();
+    // A flow that always has more to read must not keep the others' news from being seen.
+    const bool alone = flows_.size() == 1 && !listener_ && !flows_[0]->sending();
+    if (!ready_.empty() && queue_.empty() && !alone) look(0);
+    if (const size_t n = announce(events); n > 0) return n;
 
     const Nanos left = deadline - mono_now_ns();
     if (waited && left <= 0) return 0;
-    const bool one_flow = flows_.size() == 1 && !listener_ && flows_[0]->state == Flow::State::open &&
-                          !flows_[0]->sending() && !flows_[0]->peer_closed && !flows_[0]->hang_up;
-    if (one_flow && (busy_ || left >= kRecvSlice)) {
+    const bool wait_on_one = alone && flows_[0]->state == Flow::State::open && !flows_[0]->peer_closed &&
+                             !flows_[0]->hang_up && (busy_ || left >= kRecvSlice);
+    if (wait_on_one) {
       if (wait_in_recv(deadline)) continue;
       if (busy_) return 0;
     }
-    epoll_event found[64];
-    const Nanos wait = busy_ || left <= 0 ? 0 : deadline - mono_now_ns();
-    const timespec timeout{wait > 0 ? wait / 1'000'000'000 : 0, wait > 0 ? wait % 1'000'000'000 : 0};
-    const int count = epoll_pwait2(epoll_.get(), found, 64, &timeout, nullptr);
-    for (int i = 0; i < count; ++i) {
-      if (found[i].data.u32 == kListener) accept_flows();
-      else on_socket_event(found[i].data.u32, found[i].events);
-    }
+    look(busy_ ? 0 : std::max<Nanos>(0, deadline - mono_now_ns()));
   }
 }
 
@@ -441,6 +435,7 @@ std::span<const std::byte> SocketDriver::peek(FlowId id) noexcept {
         return {};
       }
       flow.peer_closed = true;
+      make_ready(id);
       return {};
     }
     if (got < 0) {
@@ -455,7 +450,10 @@ std::span<const std::byte> SocketDriver::peek(FlowId id) noexcept {
   WireOut out{wire_out_.data(), 0, wire_out_.size()};
   size_t bytes = 0;
   const Opened opened = flow.stream->open(in, plain_, bytes, out);
-  if (out.size && !send_sealed(flow, {out.data, out.size})) die(id, "send", flow.failed_errno);
+  if (out.size && !send_sealed(flow, {out.data, out.size})) {
+    die(id, "send", flow.failed_errno);  // which may have opened more over what was opened here
+    return {};
+  }
   if (opened == Opened::failed) die(id, "receive", 0);
   if (opened == Opened::closed) {
     flow.peer_closed = true;

@@ -42,6 +42,9 @@ class SocketDriver final : public Driver {
   bool send_sealed(Flow& flow, std::span<const std::byte> bytes) noexcept;
   void close_direction(Flow& flow) noexcept;
   bool wait_in_recv(Nanos deadline) noexcept;
+  void look(Nanos wait) noexcept;
+  void drop_drained() noexcept;
+  size_t announce(std::span<Event> events) noexcept;
   void receive_into(Flow& flow, ssize_t got, int error_number) noexcept;
   void die(FlowId id, const char* what, int error_number) noexcept;
   void push(FlowId id, EventKind kind) noexcept;

@@ -21,7 +21,9 @@ using BioMethodPtr = std::unique_ptr<BIO_METHOD, OpensslFree<BIO_meth_free>>;
 const char* alert_received() {
   const unsigned long code = ERR_peek_last_error();
   if (ERR_GET_LIB(code) != ERR_LIB_SSL || ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET) return nullptr;
-  return SSL_alert_desc_string_long(ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET);
+  const int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
+  if (alert == TLS13_AD_CERTIFICATE_REQUIRED) return "certificate required";  // OpenSSL 3.0 has no text for it
+  return SSL_alert_desc_string_long(alert);
 }
 
 // RFC 8446 names where OpenSSL has others.
@@ -51,7 +53,7 @@ class TlsStream final : public Stream {
   ~TlsStream() override { engine_.reset(); }
 
   State handshake(WireIn& in, WireOut& out) noexcept override;
-  bool seal(std::span<const std::byte> plain, WireOut& out) noexcept override { return engine_->seal(plain, out); }
+  bool seal(std::span<const std::byte> plain, WireOut& out) noexcept override;
   Opened open(WireIn& in, std::span<std::byte> plain, size_t& bytes, WireOut& out) noexcept override;
   void close(WireOut& out) noexcept override { engine_->close(out); }
   std::string error() const override { return error_; }
@@ -153,6 +155,12 @@ Stream::State TlsStream::handshake(WireIn& in, WireOut& out) noexcept {
   return state;
 }
 
+bool TlsStream::seal(std::span<const std::byte> plain, WireOut& out) noexcept {
+  if (engine_->seal(plain, out)) return true;
+  note_failure();
+  return false;
+}
+
 Opened TlsStream::open(WireIn& in, std::span<std::byte> plain, size_t& bytes, WireOut& out) noexcept {
   const Opened opened = engine_->open(in, plain, bytes, out);
   if (bytes > 0) opened_any_ = true;
@@ -172,8 +180,9 @@ FlowReport TlsStream::report() const {
 
 Json TlsStream::refusal() const {
   if (opened_any_ || error_.empty()) return nullptr;
+  if (engine_ && alert_.empty()) return nullptr;  // after our handshake only the peer can still refuse: by an alert
   return {{"time", utc_now()}, {"side", owner_.server() ? "server" : "client"},
-          {"by", local_refusal.empty() ? "peer" : "us"}, {"reason", error_}, {"peer_id", peer.spiffe_id}};
+          {"by", alert_.empty() ? "us" : "peer"}, {"reason", error_}, {"peer_id", peer.spiffe_id}};
 }
 
 int TlsStreams::verify(X509_STORE_CTX* store, void* self) noexcept {
