@@ -247,13 +247,7 @@ ThreadReading ClientThread::run(const Timeline& timeline) {
       if (reading_.failures.size() < 16)
         reading_.failures.push_back(fmt::format("client flow {}: not drained within the time limit", slot.hello.flow));
     }
-    const WireOffsets wire = driver_.wire(id);
-    const FlowReport report = driver_.report(id);
-    reading_.wire_out += wire.out;
-    reading_.wire_in += wire.in;
-    reading_.retransmitted_bytes += retransmitted_bytes(driver_, id);
-    reading_.records_out += report.records_out;
-    reading_.records_in += report.records_in;
+    add_flow_totals(driver_, id, reading_);
   }
   return std::move(reading_);
 }

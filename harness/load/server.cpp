@@ -138,13 +138,7 @@ ThreadReading ServerThread::run(const Timeline& t) {
   // What the kernel still holds has yet to pass the interface and the tunnel, whose counters are read after this.
   while (!drained() && mono_now_ns() < t.drain_limit) driver_.poll(events_, mono_now_ns() + 1'000'000);
   for (FlowId id = 0; id < slots_.size(); ++id) {
-    const WireOffsets wire = driver_.wire(id);
-    const FlowReport report = driver_.report(id);
-    reading_.wire_out += wire.out;
-    reading_.wire_in += wire.in;
-    reading_.retransmitted_bytes += retransmitted_bytes(driver_, id);
-    reading_.records_out += report.records_out;
-    reading_.records_in += report.records_in;
+    add_flow_totals(driver_, id, reading_);
     reading_.outstanding += slots_[id].flow.outstanding();
     reading_.failed += slots_[id].failed;
   }

@@ -24,9 +24,14 @@ bool tcp_info_of(const Driver& driver, FlowId flow, tcp_info& info) noexcept {
 
 }  // namespace
 
-uint64_t retransmitted_bytes(const Driver& driver, FlowId flow) noexcept {
-  tcp_info info{};
-  return tcp_info_of(driver, flow, info) ? info.tcpi_bytes_retrans : 0;
+void add_flow_totals(const Driver& driver, FlowId flow, ThreadReading& reading) {
+  const WireOffsets wire = driver.wire(flow);
+  const FlowReport report = driver.report(flow);
+  reading.wire_out += wire.out;
+  reading.wire_in += wire.in;
+  reading.records_out += report.records_out;
+  reading.records_in += report.records_in;
+  if (tcp_info info{}; tcp_info_of(driver, flow, info)) reading.retransmitted_bytes += info.tcpi_bytes_retrans;
 }
 
 uint64_t Window::retransmits() const noexcept {

@@ -7,8 +7,8 @@
 
 namespace fsbl {
 
-// Bytes that a flow's socket sent again (tcpi_bytes_retrans); 0 without a socket.
-uint64_t retransmitted_bytes(const Driver& driver, FlowId flow) noexcept;
+// Adds what a flow moved over the whole round: wire bytes, those sent again (tcpi_bytes_retrans), records.
+void add_flow_totals(const Driver& driver, FlowId flow, ThreadReading& reading);
 
 class Window {
  public:

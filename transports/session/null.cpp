@@ -6,18 +6,10 @@
 
 #include "harness/load/server_flow.h"
 #include "harness/transport/driver.h"
-#include "harness/transport/transport.h"
+#include "transports/inert_side.h"
 
 namespace fsbl {
 namespace {
-
-class NullSide final : public Side {
- public:
-  Expected<Json> prepare() override { return Json::object(); }
-  Expected<> up(const Json&, const Json&) override { return {}; }
-  std::vector<LayerProof> prove(const Counters&, const Counters&, const Traffic&) override { return {}; }
-  void down() noexcept override {}
-};
 
 class NullDriver final : public Driver {
  public:
@@ -106,8 +98,8 @@ const SessionDescriptor session_null = {
     .name = "null",
     .summary = "no network: the harness measures itself",
     .in_process = true,
-    .usable = [](const Host&) -> Expected<> { return {}; },
-    .make_side = [](const SideContext&) -> std::unique_ptr<Side> { return std::make_unique<NullSide>(); },
+    .usable = usable_always,
+    .make_side = make_inert_side,
     .make_driver = [](const DriverContext& context) -> Expected<std::unique_ptr<Driver>> {
       return std::make_unique<NullDriver>(context);
     },

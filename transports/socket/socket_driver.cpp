@@ -11,37 +11,16 @@
 #include <cerrno>
 
 #include "transports/socket/address.h"
+#include "transports/socket/socket_flow.h"
 
 namespace fsbl {
 namespace {
 
 constexpr size_t kReceiveBytes = 512 << 10;
-constexpr size_t kSealPiece = 64 << 10;          // plaintext sealed between two sends: stays in the L1/L2 cache
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
 
 }  // namespace
-
-struct SocketDriver::Flow {
-  enum class State : uint8_t { connecting, handshaking, open, dead };
-  UniqueFd fd;
-  State state = State::connecting;
-  std::unique_ptr<Stream> stream;
-  std::span<const std::byte> pending;   // plaintext lent by submit(), not yet sealed or sent
-  std::vector<std::byte> backlog;       // sealed, not yet taken by the kernel; capacity reserved
-  size_t backlog_at = 0;
-  std::vector<std::byte> carry;         // records that came with the handshake's last flight
-  bool lent = false;                    // a `sent` event is owed
-  bool in_ready = false, readable = false, hang_up = false, peer_closed = false, closed_reported = false;
-  bool finish_asked = false, finished = false, blocking = false;
-  uint64_t wire_out = 0, wire_in = 0;
-  const char* failed_at = "";
-  int failed_errno = 0;
-  std::string failure;
-
-  bool sending() const { return !pending.empty() || backlog_at < backlog.size(); }
-  bool to_announce() const { return state == State::open && (peer_closed ? !closed_reported : readable); }
-};
 
 SocketDriver::SocketDriver(const DriverContext& context, std::unique_ptr<StreamFactory> streams)
     : context_(context), streams_(std::move(streams)), busy_(context.config.load.wait == WaitMode::busy) {}
@@ -207,107 +186,6 @@ void SocketDriver::advance_handshake(FlowId id) noexcept {
     if (got == 0) return die(id, "handshake: peer closed the connection", 0);
     if (got < 0) return;
   }
-}
-
-// Sends sealed bytes; what the kernel doesn't take now goes to the flow's backlog.
-bool SocketDriver::send_sealed(Flow& flow, std::span<const std::byte> bytes) noexcept {
-  if (flow.backlog_at == flow.backlog.size()) {
-    flow.backlog.clear();
-    flow.backlog_at = 0;
-    const ssize_t sent = ::send(flow.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN) {
-      flow.failed_errno = errno;
-      return false;
-    }
-    if (sent > 0) {
-      flow.wire_out += static_cast<uint64_t>(sent);
-      bytes = bytes.subspan(static_cast<size_t>(sent));
-    }
-  }
-  if (flow.backlog.size() + bytes.size() > flow.backlog.capacity()) {
-    flow.failed_errno = ENOBUFS;
-    return false;
-  }
-  flow.backlog.insert(flow.backlog.end(), bytes.begin(), bytes.end());
-  return true;
-}
-
-// Moves pending plaintext towards the kernel until all is there or the kernel is full. False: the flow died.
-bool SocketDriver::seal_and_send(Flow& flow) noexcept {
-  if (!flow.stream) {
-    while (!flow.pending.empty()) {
-      const ssize_t sent = ::send(flow.fd.get(), flow.pending.data(), flow.pending.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent < 0 && errno == EAGAIN) return true;
-      if (sent < 0) {
-        flow.failed_errno = errno;
-        return false;
-      }
-      flow.wire_out += static_cast<uint64_t>(sent);
-      flow.pending = flow.pending.subspan(static_cast<size_t>(sent));
-    }
-    return true;
-  }
-  if (flow.backlog_at < flow.backlog.size()) {
-    const size_t left = flow.backlog.size() - flow.backlog_at;
-    const ssize_t sent = ::send(flow.fd.get(), flow.backlog.data() + flow.backlog_at, left, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EAGAIN) return true;
-    if (sent < 0) {
-      flow.failed_errno = errno;
-      return false;
-    }
-    flow.wire_out += static_cast<uint64_t>(sent);
-    flow.backlog_at += static_cast<size_t>(sent);
-    if (flow.backlog_at < flow.backlog.size()) return true;
-    flow.backlog.clear();
-    flow.backlog_at = 0;
-  }
-  while (!flow.pending.empty() && flow.backlog.empty()) {
-    const auto piece = flow.pending.first(std::min(flow.pending.size(), kSealPiece));
-    WireOut out{wire_out_.data(), 0, wire_out_.size()};
-    if (!flow.stream->seal(piece, out) || out.overflow) return false;
-    flow.pending = flow.pending.subspan(piece.size());
-    if (!send_sealed(flow, {out.data, out.size})) return false;
-  }
-  return true;
-}
-
-Submit SocketDriver::submit(FlowId id, std::span<const std::byte> data) noexcept {
-  Flow& flow = *flows_[id];
-  if (flow.state != Flow::State::open || flow.finish_asked) return Submit::dead;
-  flow.pending = data;
-  if (!seal_and_send(flow)) {
-    die(id, "send", flow.failed_errno);
-    return Submit::dead;
-  }
-  flow.lent = flow.sending();
-  return flow.lent ? Submit::pending : Submit::sent;
-}
-
-void SocketDriver::continue_sending(FlowId id) noexcept {
-  Flow& flow = *flows_[id];
-  if (!seal_and_send(flow)) return die(id, "send", flow.failed_errno);
-  if (flow.sending()) return;
-  if (std::exchange(flow.lent, false)) push(id, EventKind::sent);
-  if (flow.finish_asked) close_direction(flow);
-}
-
-void SocketDriver::finish(FlowId id) noexcept {
-  Flow& flow = *flows_[id];
-  if (flow.state != Flow::State::open || flow.finish_asked) return;
-  flow.finish_asked = true;
-  if (!flow.sending()) close_direction(flow);
-}
-
-void SocketDriver::close_direction(Flow& flow) noexcept {
-  if (!flow.finished) {
-    flow.finished = true;
-    if (flow.stream) {
-      WireOut out{wire_out_.data(), 0, wire_out_.size()};
-      flow.stream->close(out);
-      if (!send_sealed(flow, {out.data, out.size})) return;
-    }
-  }
-  if (!flow.sending()) ::shutdown(flow.fd.get(), SHUT_WR);
 }
 
 // With one flow the wait is recv() itself. True: something arrived or the flow ended.
