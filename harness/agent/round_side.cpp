@@ -85,13 +85,25 @@ Expected<Json> RoundSide::start_worker(const Json& request) {
                 {"canary", canary_},
                 {"threads", request.value("threads", uint64_t{1})},
                 {"secrets", session_->worker_secrets()}};
-  return worker_->call(std::move(setup), 20 * kSecond);
+  WorkerProcess::Waiting waiting;
+  waiting.timeout = 20 * kSecond;
+  return call_worker(std::move(setup), std::move(waiting));
 }
 
 Expected<> RoundSide::witness(std::pair<Counters, Counters>& into) {
   FSBL_ASSIGN(into.first, tunnel_->witness());
   FSBL_ASSIGN(into.second, session_->witness());
   return {};
+}
+
+// A worker that fails may fail because the tunnel is gone: then the tunnel's own words come first.
+Expected<Json> RoundSide::call_worker(Json request, WorkerProcess::Waiting waiting) {
+  auto reply = worker_->call(std::move(request), std::move(waiting));
+  if (reply || reply.error().kind == ErrorKind::cancelled) return reply;
+  auto alive = tunnel_->witness();
+  if (alive) return reply;
+  alive.error().why += "; " + reply.error().message();
+  return tl::unexpected(alive.error());
 }
 
 Expected<Json> RoundSide::connect(const Json& request) {
@@ -110,7 +122,7 @@ Expected<Json> RoundSide::connect(const Json& request) {
     waiting.watched_fd = capture_->fd();
     waiting.on_readable = [this] { capture_->drain(canary_); };
   }
-  FSBL_ASSIGN(connected_, worker_->call({{"op", "connect"}, {"ports", request.value("ports", Json::array())}, {"timeout_ns", timeout}}, waiting));
+  FSBL_ASSIGN(connected_, call_worker({{"op", "connect"}, {"ports", request.value("ports", Json::array())}, {"timeout_ns", timeout}}, waiting));
   if (capture_) capture_->drain(canary_);
   if (capture_)
     connected_["capture"] = {{"frames", capture_->frames()}, {"matches", capture_->matches()}, {"dropped", capture_->dropped()}};
@@ -174,7 +186,7 @@ Expected<Json> RoundSide::measure(const Json& request) {
     if (perf_) perf_->end();
     if (with_cpu) closed = cpu_sample(pids, cpus);
   }});
-  FSBL_ASSIGN(Json reading, worker_->call({{"op", "go"}}, waiting));
+  FSBL_ASSIGN(Json reading, call_worker({{"op", "go"}}, waiting));
 
   std::pair<Counters, Counters> after;
   FSBL_TRY(witness(after));

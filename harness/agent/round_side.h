@@ -25,6 +25,7 @@ class RoundSide {
   bool wants(const char* probe) const;
   bool in_process() const { return session_descriptor_ && session_descriptor_->in_process; }
   Expected<> witness(std::pair<Counters, Counters>& into);
+  Expected<Json> call_worker(Json request, WorkerProcess::Waiting waiting);
   LayerProof prove_link() const;
   Json interface_reading(const std::vector<std::pair<std::string, uint64_t>>& after) const;
 
