@@ -66,10 +66,11 @@ Expected<Daemon> Daemon::start(const std::string& program, const std::string& de
 
   const Nanos deadline = mono_now_ns() + kStartLimit;
   for (;;) {
+    // Looked at before it is asked: the answer of one that had ended then says how it ended.
+    const bool over = !daemon.alive() || mono_now_ns() > deadline;
     auto state = daemon.state();
     if (state) return daemon;
-    if (!daemon.alive() || mono_now_ns() > deadline)
-      return tl::unexpected(state.error().in("start " + program));
+    if (over) return tl::unexpected(state.error().in("start " + program));
     nap(kPollEvery);
   }
 }
