@@ -7,6 +7,9 @@
 
 namespace fsbl {
 
+// What a slow tunnel may still hold at the end: a hundred flows' send buffers at 0.2 Gbit/s take most of this.
+constexpr Nanos kDrain = 20'000'000'000;
+
 // More than the skew between the two sides' starts, and than the agents take to read their probes at the window's end.
 constexpr Nanos kLeastCoolDown = 30'000'000;
 
@@ -18,7 +21,7 @@ Timeline make_timeline(const PhaseConfig& phases, Nanos start) {
   t.measure_limit = std::max(t.measure_end, t.warm_end + phases.max_duration);
   t.min_samples = phases.min_samples;
   t.stop = t.measure_end + std::max(phases.cool_down, kLeastCoolDown);
-  t.drain_limit = std::max(t.stop, t.measure_limit + phases.cool_down) + 10'000'000'000;
+  t.drain_limit = std::max(t.stop, t.measure_limit + phases.cool_down) + kDrain;
   return t;
 }
 

@@ -88,7 +88,7 @@ Expected<> run_round(LiveTestbed& testbed, const Cell& cell, const SvidAuthority
   Json ports = server_worker["ports"];
   const Json connect = {{"op", "connect"}, {"ports", ports}, {"timeout_ns", kConnectTimeout}};
   const PhaseConfig& phases = config.phases;
-  const Nanos longest = std::max(phases.measure, phases.max_duration) + phases.warm_up + phases.cool_down + 15 * kSecond;
+  const Nanos longest = std::max(phases.measure, phases.max_duration) + phases.warm_up + phases.cool_down + 25 * kSecond;  // the drain limit, and some
   const Json measure = {{"op", "measure"}, {"timeout_ns", longest}};
 
   BothSides<Json> connected, measured;
