@@ -49,9 +49,7 @@ struct Wire {
     const size_t n = driver.poll(events, mono_now_ns());
     for (size_t i = 0; i < n; ++i) {
       if (events[i].kind == EventKind::readable) {
-        const auto data = driver.peek(events[i].flow);
-        received[of(role)] += data.size();
-        driver.consume(events[i].flow, data.size());
+        for (const auto piece : driver.peek(events[i].flow)) received[of(role)] += piece.size();
       } else if (events[i].kind == EventKind::sent) {
         lent[events[i].flow] = false;
       } else {

@@ -143,11 +143,10 @@ class End {
     }
   }
   size_t read(FlowId id) {
-    const auto data = driver_->peek(id);
     auto& received = (*this)[id].received;
-    received.insert(received.end(), data.begin(), data.end());
-    driver_->consume(id, data.size());
-    return data.size();
+    const size_t before = received.size();
+    for (const auto piece : driver_->peek(id)) received.insert(received.end(), piece.begin(), piece.end());
+    return received.size() - before;
   }
 
   bool reading = true;

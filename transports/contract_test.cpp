@@ -183,12 +183,12 @@ TEST_P(Contract, AFlowThatIsNotReadStarvesNoOther) {
   Pair pair(config, GetParam().address);
   ASSERT_TRUE(pair.connect(70));  // more than one poll can name
   pair.server.reading = false;
-  for (FlowId id = 0; id < 69; ++id) ASSERT_EQ(pair.client.driver().submit(id, text.at(id, Role::client, 0, 100)), Submit::sent);
+  for (FlowId id = 0; id < 69; ++id) ASSERT_NE(pair.client.driver().submit(id, text.at(id, Role::client, 0, 100)), Submit::dead);
   ASSERT_TRUE(until({&pair.client, &pair.server},
                     [&] { return pair.server.count([](const FlowLog& log) { return log.readable >= 3; }) >= 69; }));
   std::vector<unsigned> before;
   for (FlowId id = 0; id < 70; ++id) before.push_back(pair.server[id].readable);
-  ASSERT_EQ(pair.client.driver().submit(69, text.at(69, Role::client, 0, 100)), Submit::sent);
+  ASSERT_NE(pair.client.driver().submit(69, text.at(69, Role::client, 0, 100)), Submit::dead);
   ASSERT_TRUE(until({&pair.client, &pair.server}, [&] {
     for (FlowId id = 0; id < 70; ++id)
       if (pair.server[id].readable == before[id]) return false;
@@ -201,7 +201,7 @@ TEST_P(Contract, PeekWithoutDataIsEmpty) {
   ASSERT_TRUE(pair.connect(2));
   for (End* end : {&pair.client, &pair.server}) EXPECT_TRUE(end->driver().peek(1).empty());
   const auto hello = text.at(1, Role::client, 0, 5000);
-  ASSERT_EQ(pair.client.driver().submit(1, hello), Submit::sent);
+  ASSERT_NE(pair.client.driver().submit(1, hello), Submit::dead);
   ASSERT_TRUE(until({&pair.client, &pair.server},
                     [&] { return pair.server[0].received.size() + pair.server[1].received.size() == 5000; }));
   for (End* end : {&pair.client, &pair.server})
@@ -335,20 +335,22 @@ TEST_P(Contract, AWaitingPollIsWokenByData) {
     const auto play = [](Driver& driver, bool serves) {
       std::byte ball[100] = {};
       Event events[8];
-      if (serves && driver.submit(0, ball) != Submit::sent) return 0;
+      bool lent = false;  // a buffer goes on its way at the latest in the next poll()
+      if (serves && driver.submit(0, ball) == Submit::dead) return 0;
       size_t bytes = 0;
       while (bytes < kTurns * sizeof ball) {
         const size_t n = driver.poll(events, mono_now_ns() + kHangLimit);
         if (n == 0) break;
         for (size_t i = 0; i < n; ++i) {
           if (events[i].kind != EventKind::readable) continue;
-          const size_t got = driver.peek(events[i].flow).size();
-          driver.consume(events[i].flow, got);
+          size_t got = 0;
+          for (const auto piece : driver.peek(events[i].flow)) got += piece.size();
           bytes += got;
           const bool whole = got > 0 && bytes % sizeof ball == 0;
-          if (whole && (!serves || bytes < kTurns * sizeof ball)) driver.submit(events[i].flow, ball);
+          if (whole && (!serves || bytes < kTurns * sizeof ball)) lent = driver.submit(events[i].flow, ball) == Submit::pending;
         }
       }
+      while (lent && driver.poll(events, mono_now_ns() + kHangLimit) > 0) lent = events[0].kind != EventKind::sent;
       return static_cast<int>(bytes / sizeof ball);
     };
     std::atomic<int> returned = 0;

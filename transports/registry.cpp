@@ -16,11 +16,18 @@ tl::unexpected<Error> not_built(const Composition& composition, std::string_view
   return unavailable(composition.name, fmt::format("{} '{}' is not in this build yet", part, name));
 }
 
-std::string engine_text(const Composition& composition) {
+std::string engine_text(const Composition& composition, const Json& facts) {
   const EngineDescriptor* engine = find_engine(composition.engine);
-  const std::string_view device = engine ? engine->device_class : "";
-  if (device == "cpu") return composition.engine + " (CPU)";
-  return device.empty() ? composition.engine : fmt::format("{} ({})", composition.engine, device);
+  std::string text = composition.engine, device(engine ? engine->device_class : "");
+  if (facts.is_object()) {
+    device = facts.value("device_class", device);
+    std::string driver = facts.value("driver", std::string());
+    if (driver.starts_with("crypto_")) driver.erase(0, 7);
+    if (!driver.empty() && driver != text) text += " " + driver;
+  }
+  if (device == "cpu") return text + " (CPU)";
+  if (device == "accelerator" || device == "nic") return fmt::format("{} (offloaded: {})", text, device);
+  return device.empty() ? text : fmt::format("{} ({})", text, device);
 }
 
 }  // namespace
@@ -51,13 +58,13 @@ Expected<> usable(const Composition& composition, const Host& host) {
   return {};
 }
 
-std::string label(const Composition& composition) {
+std::string label(const Composition& composition, const Json& facts) {
   std::string text;
   if (composition.tunnel == "wireguard") text = "WireGuard (kernel)";
   else if (composition.tunnel == "wireguard-go") text = "WireGuard (wireguard-go, CPU)";
-  else if (composition.tunnel != "none") text = composition.tunnel + " · " + engine_text(composition);
+  else if (composition.tunnel != "none") text = composition.tunnel + " · " + engine_text(composition, facts);
   if (composition.session == "tls") {
-    text += std::string(text.empty() ? "" : " + ") + "mTLS · " + engine_text(composition);
+    text += std::string(text.empty() ? "" : " + ") + "mTLS · " + engine_text(composition, facts);
   } else if (composition.session != "plain") {
     text += std::string(text.empty() ? "" : " + ") + composition.session + " (no network)";
   }

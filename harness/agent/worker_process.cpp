@@ -22,10 +22,17 @@ Expected<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const CellConfig& 
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return fault_errno("socketpair", errno);
   UniqueFd ours(pair[0]), theirs(pair[1]);
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  // Opened here: the worker's user may not be able to enter the folder. Without the file the worker says what is wrong.
+  const std::filesystem::path beside = std::filesystem::path(path).parent_path() / ("fsbl-" + config.transport.engine + ".so");
+  const UniqueFd module(::open(beside.c_str(), O_RDONLY | O_CLOEXEC));
 
   SpawnOptions options;
   options.argv = {worker_exec_path(binary.get()), "--channel=3"};
   options.fds = {{null.get(), 0}, {2, 1}, {2, 2}, {theirs.get(), 3}};
+  if (module) {
+    options.argv.push_back("--module=4");
+    options.fds.emplace_back(module.get(), 4);
+  }
   for (const auto& [key, value] : config.worker.environment) options.environment.push_back(key + "=" + value);
   options.in_child = drop_worker_privileges;
   auto child = spawn(options);

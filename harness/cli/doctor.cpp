@@ -8,6 +8,7 @@
 #include "harness/core/file.h"
 #include "harness/core/json.h"
 #include "harness/probe/host_probes.h"
+#include "harness/run/engine_check.h"
 #include "harness/scenario/presets.h"
 #include "harness/testbed/environment.h"
 #include "harness/testbed/testbed.h"
@@ -33,9 +34,16 @@ std::vector<Finding> transport_findings(const Host& host) {
   for (const Preset& preset : presets()) {
     const auto composition = composition_of(preset.name);
     if (!composition) continue;
-    const auto can = usable(*composition, host);
-    findings.push_back({std::string(preset.name), can.has_value(), can ? label(*composition) : can.error().why,
-                        can ? "" : can.error().fix});
+    auto can = usable(*composition, host);
+    std::string text = label(*composition);
+    if (can) {
+      CellConfig config;
+      config.transport = *composition;
+      const auto facts = check_engine(config);
+      if (facts) text = label(*composition, *facts) + (facts->is_null() ? "" : ", " + facts->value("version", std::string()));
+      else can = tl::unexpected(facts.error());
+    }
+    findings.push_back({std::string(preset.name), can.has_value(), can ? text : can.error().why, can ? "" : can.error().fix});
   }
   return findings;
 }

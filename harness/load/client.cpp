@@ -125,13 +125,9 @@ void ClientThread::handle(const Event& event) noexcept {
     case EventKind::established:
       greet(event.flow);
       break;
-    case EventKind::readable: {
-      const auto data = driver_.peek(event.flow);
-      if (data.empty()) break;
-      take(event.flow, data);
-      driver_.consume(event.flow, data.size());
+    case EventKind::readable:
+      for (const auto piece : driver_.peek(event.flow)) take(event.flow, piece);
       break;
-    }
     case EventKind::sent:
       slot.lent = false;
       if (slot.state == State::closing) driver_.finish(event.flow);
@@ -249,6 +245,7 @@ ThreadReading ClientThread::run(const Timeline& timeline) {
     }
     add_flow_totals(driver_, id, reading_);
   }
+  reading_.engine = driver_.engine();
   return std::move(reading_);
 }
 

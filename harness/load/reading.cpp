@@ -25,6 +25,17 @@ Timeline make_timeline(const PhaseConfig& phases, Nanos start) {
   return t;
 }
 
+// The threads of a worker share a device; each counts what its own queue did.
+static void add_engine(const Json& engine, Json& sum) {
+  if (engine.is_null()) return;
+  if (sum.is_null()) {
+    sum = engine;
+    return;
+  }
+  for (const auto& [name, value] : engine.at("counters").items())
+    sum["counters"][name] = sum["counters"].value(name, uint64_t{0}) + value.get<uint64_t>();
+}
+
 Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
   Json json = Json::object();
   Histogram latency;
@@ -53,6 +64,9 @@ Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
     sum.retransmitted_bytes += t.retransmitted_bytes;
     sum.records_out += t.records_out;
     sum.records_in += t.records_in;
+    sum.key_updates_out += t.key_updates_out;
+    sum.key_updates_in += t.key_updates_in;
+    add_engine(t.engine, sum.engine);
     sum.planned += t.planned;
     sum.done += t.done;
     sum.failed += t.failed;
@@ -80,6 +94,9 @@ Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {
   json["retransmitted_bytes"] = sum.retransmitted_bytes;
   json["records_out"] = sum.records_out;
   json["records_in"] = sum.records_in;
+  json["key_updates_out"] = sum.key_updates_out;
+  json["key_updates_in"] = sum.key_updates_in;
+  if (!sum.engine.is_null()) json["engine"] = sum.engine;
   json["planned"] = sum.planned;
   json["done"] = sum.done;
   json["failed"] = sum.failed;

@@ -57,7 +57,8 @@ struct ThreadReading {
   uint64_t sent_bytes = 0, received_bytes = 0;             // whole round, hello included
   uint64_t wire_out = 0, wire_in = 0;                      // TCP payload bytes, whole round
   uint64_t retransmitted_bytes = 0;                        // of wire_out, sent again (TCP_INFO)
-  uint64_t records_out = 0, records_in = 0;
+  uint64_t records_out = 0, records_in = 0, key_updates_out = 0, key_updates_in = 0;
+  Json engine;                        // RecordEngines::facts() of the thread, after its last record; or null
   uint64_t planned = 0, done = 0, failed = 0, outstanding = 0;   // operations of the whole round (accounting)
   std::vector<std::string> failures;  // one line a failed flow, bounded
   TcpSummary tcp;

@@ -68,13 +68,20 @@ class ScriptedDriver final : public Driver {
       nanosleep(&nap, nullptr);
     }
   }
-  std::span<const std::byte> peek(FlowId id) noexcept override {
+  std::span<const std::span<const std::byte>> peek(FlowId id) noexcept override {
     const auto data = flows_[id].server.to_send();
+    if (data.empty()) return {};
     lent_.assign(data.begin(), data.end());
+    flows_[id].server.took(data.size());
     spoils(lent_);
-    return lent_;
+    // In two pieces, as a record engine lends what it opened.
+    const auto all = std::span<const std::byte>(lent_);
+    const size_t half = all.size() / 2;
+    pieces_.clear();
+    for (const auto piece : {all.first(half), all.subspan(half)})
+      if (!piece.empty()) pieces_.push_back(piece);
+    return pieces_;
   }
-  void consume(FlowId id, size_t bytes) noexcept override { flows_[id].server.took(bytes); }
   void finish(FlowId id) noexcept override {
     flows_[id].finished = true;
     flows_[id].server.peer_closed();
@@ -97,6 +104,7 @@ class ScriptedDriver final : public Driver {
   std::deque<Flow> flows_;
   std::deque<Event> events_;
   std::vector<std::byte> lent_;
+  std::vector<std::span<const std::byte>> pieces_;
 };
 
 }  // namespace fsbl

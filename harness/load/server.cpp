@@ -4,6 +4,8 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
+
 namespace fsbl {
 
 ServerThread::ServerThread(Driver& driver, const LoadThreadConfig& config)
@@ -67,11 +69,12 @@ void ServerThread::handle(const Event& event) noexcept {
       slot.open = true;
       break;
     case EventKind::readable: {
-      const auto data = driver_.peek(event.flow);
-      if (data.empty()) break;
-      reading_.received_bytes += data.size();
-      if (!slot.flow.receive(data)) fail(event.flow, std::string(slot.flow.error()));
-      driver_.consume(event.flow, data.size());
+      const auto pieces = driver_.peek(event.flow);
+      if (pieces.empty()) break;
+      for (const auto piece : pieces) {
+        reading_.received_bytes += piece.size();
+        if (!slot.failed && !slot.flow.receive(piece)) fail(event.flow, std::string(slot.flow.error()));
+      }
       send(event.flow, accepting_ ? 1 : 1024);
       break;
     }
@@ -94,7 +97,9 @@ void ServerThread::handle(const Event& event) noexcept {
 }
 
 ConnectOutcome ServerThread::accept(Nanos deadline) {
-  while (greeted_ + ended_ < config_.flows && mono_now_ns() < deadline) {
+  // A greeting that is lent still needs a poll() to go out.
+  const auto lends = [this] { return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.lent && !s.failed; }); };
+  while ((greeted_ + ended_ < config_.flows || lends()) && mono_now_ns() < deadline) {
     const size_t n = driver_.poll(events_, std::min(deadline, mono_now_ns() + 100'000'000));
     for (size_t i = 0; i < n; ++i) handle(events_[i]);
   }
@@ -143,6 +148,7 @@ ThreadReading ServerThread::run(const Timeline& t) {
     reading_.failed += slots_[id].failed;
   }
   reading_.planned = reading_.done + reading_.failed + reading_.outstanding;
+  reading_.engine = driver_.engine();
   return std::move(reading_);
 }
 

@@ -31,6 +31,8 @@ void add_flow_totals(const Driver& driver, FlowId flow, ThreadReading& reading) 
   reading.wire_in += wire.in;
   reading.records_out += report.records_out;
   reading.records_in += report.records_in;
+  reading.key_updates_out += report.key_updates_out;
+  reading.key_updates_in += report.key_updates_in;
   if (tcp_info info{}; tcp_info_of(driver, flow, info)) reading.retransmitted_bytes += info.tcpi_bytes_retrans;
 }
 

@@ -120,7 +120,8 @@ std::optional<Ratio> ratio_of(const Values& candidate, const Values& base) {
 bool belongs_to_transport(const std::string& factor) {
   static const std::set<std::string_view> names = {"transport", "tunnel", "session", "engine",
                                                    "cipher",    "group",  "key"};
-  return names.contains(factor) || factor.starts_with("tls.");
+  return names.contains(factor) || factor.starts_with("tls.") || factor.starts_with("crypto.") ||
+         factor.starts_with("placement.crypto_");
 }
 
 std::map<std::string, Json> shared_factors(const Cell& cell) {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <random>
 
 #include "fsbl_version.h"
 #include "harness/core/cancel.h"
 #include "harness/core/file.h"
 #include "harness/core/log.h"
+#include "harness/run/engine_check.h"
 #include "harness/run/placement.h"
 #include "harness/run/round_runner.h"
 #include "harness/scenario/load.h"
@@ -31,6 +33,7 @@ class Runner {
 
  private:
   Expected<> choose_transports();
+  Expected<std::string> label_by_engine(const Composition& composition);
   void describe_run();
   Expected<> run_one(const PlannedRound& planned);
   Expected<> ensure_testbed(const CellConfig& config);
@@ -47,13 +50,37 @@ class Runner {
   Nanos time_spent_ = 0, time_planned_for_done_ = 0;
 };
 
+// What the devices of a transport's record engine say of themselves, over all its cells: one label for the transport,
+// so several devices are named side by side. An engine that some of its cells can't use is an error, not a gap.
+Expected<std::string> Runner::label_by_engine(const Composition& composition) {
+  std::vector<std::string> labels;
+  std::set<std::string> asked;
+  for (const Cell& cell : request_.plan.cells) {
+    const CellConfig& config = cell.config;
+    if (config.transport.name != composition.name) continue;
+    const Json asks = {config.crypto.device, config.tls.cipher, config.placement.client.size(), config.placement.server.size(),
+                       config.worker.binary, config.worker.environment};
+    if (!asked.insert(dump_json(asks)).second) continue;
+    FSBL_ASSIGN(const Json facts, check_engine(config));
+    std::string text = label(composition, facts);
+    if (std::find(labels.begin(), labels.end(), text) == labels.end()) labels.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
 Expected<> Runner::choose_transports() {
   std::map<std::string, bool> usable_by_name;
   for (const Cell& cell : request_.plan.cells) {
     const Composition& composition = cell.config.transport;
     if (usable_by_name.contains(composition.name)) continue;
     TransportStatus status{composition, label(composition), family(composition), true, "", ""};
-    if (const auto can = usable(composition, request_.host); !can) {
+    auto can = usable(composition, request_.host);
+    if (can) {
+      auto text = label_by_engine(composition);
+      if (text) status.label = std::move(*text);
+      else can = tl::unexpected(text.error());
+    }
+    if (!can) {
       if (can.error().kind == ErrorKind::bad_input) return tl::unexpected(can.error());
       status.measured = false;
       status.reason = can.error().why;
@@ -98,7 +125,9 @@ void Runner::describe_run() {
   result.scenarios = request_.plan.scenarios;
   for (ResolvedScenario& scenario : result.scenarios) scenario.digest = "sha256:" + sha256_hex(canonical_json(scenario.resolved));
   Json binaries = Json::object();
-  for (const char* name : {"fsbl", "fsbl-agent", "fsbl-worker"}) {
+  const bool module = find_engine("cryptodev") && find_engine("cryptodev")->usable(request_.host).has_value();
+  for (const char* name : {"fsbl", "fsbl-agent", "fsbl-worker", "fsbl-cryptodev.so"}) {
+    if (name == std::string("fsbl-cryptodev.so") && !module) continue;
     const auto digest = sha256_file(name == std::string("fsbl") ? std::filesystem::path("/proc/self/exe") : program_path(name));
     binaries[name] = digest ? *digest : "missing: " + digest.error().why;
   }

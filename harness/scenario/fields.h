@@ -55,14 +55,19 @@ void visit_fields(CellConfig& c, Visitor&& v) {
   v("placement.client", c.placement.client, Cpus{.min_items = 1});
   v("placement.server", c.placement.server, Cpus{.min_items = 1});
   v("placement.tunnel", c.placement.tunnel, Cpus{.min_items = 0});
+  v("placement.crypto_client", c.placement.crypto_client, Cpus{.min_items = 0});
+  v("placement.crypto_server", c.placement.crypto_server, Cpus{.min_items = 0});
 
   v("tls.cipher", c.tls.cipher, Name{kCiphers});
   v("tls.group", c.tls.group, Name{kGroups});
   v("tls.key", c.tls.key, Choice{KeyType::p256, KeyType::ed25519});
   v("tls.resumption", c.tls.resumption, Flag{});
   v("tls.ttl", c.tls.ttl, Duration{kSecond, 365 * kDay});
+  v("tls.rekey_records", c.tls.rekey_records, Count{0, uint64_t{1} << 24});
   v("tls.client_svid", c.tls.client_svid, Name{kSvidKinds});
   v("tls.server_svid", c.tls.server_svid, Name{kSvidKinds});
+
+  v("crypto.device", c.crypto.device, Text{256});
 
   v("worker.binary", c.worker.binary, Text{4096});
   v("worker.environment", c.worker.environment, TextMap{MapNames::environment});

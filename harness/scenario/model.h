@@ -73,6 +73,8 @@ struct PlacementConfig {  // CPU numbers; one load thread per CPU given
   std::vector<int> client = {0};
   std::vector<int> server = {1};
   std::vector<int> tunnel;  // tunnel daemons; empty: the CPUs of their role
+  // Record cryptography, one CPU a load thread, by turns; empty: on the load threads themselves.
+  std::vector<int> crypto_client, crypto_server;
 };
 
 struct TlsConfig {
@@ -81,8 +83,13 @@ struct TlsConfig {
   KeyType key = KeyType::p256;
   bool resumption = false;
   Nanos ttl = 300'000'000'000;  // SVID lifetime
+  uint64_t rekey_records = 0;   // KeyUpdate after so many sent records; 0: the cipher's limit (RFC 8446, 5.5)
   // What the side's certificate is made to be: "good", or how it is wrong (negative probes; kSvidKinds).
   std::string client_svid = "good", server_svid = "good";
+};
+
+struct CryptoConfig {  // where a record engine has a choice
+  std::string device = "auto";  // cryptodev: a driver by name, with arguments, or a PCI address
 };
 
 struct WorkerConfig {  // for arms: another build of the worker, another library path
@@ -97,6 +104,7 @@ struct CellConfig {
   TestbedConfig testbed;
   PlacementConfig placement;
   TlsConfig tls;
+  CryptoConfig crypto;
   WorkerConfig worker;
   std::vector<std::string> probes;  // names; default: latency tcp_info cpu perf interface
 };

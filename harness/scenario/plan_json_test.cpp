@@ -15,8 +15,9 @@ transports: [{tunnel: wireguard, session: tls}]
 load: {shape: stream, payload: 4KiB, reply: 1KiB, streams: 7, direction: down, wait: busy, verify: full}
 phases: {warm_up: 1ms, measure: 1s, cool_down: 0, min_samples: 299, max_duration: 2s}
 testbed: {mtu: 9000, ip: 6, offloads: {tso: on, gro: off}, sysctls: {client: {net.core.somaxconn: 9}}, numa: {server: 1}}
-placement: {client: [3, 1], server: [0], tunnel: [2]}
-tls: {cipher: TLS_AES_128_GCM_SHA256, group: P-384, key: ed25519, resumption: on, ttl: 1min, client_svid: none}
+placement: {client: [3, 1], server: [0], tunnel: [2], crypto_client: [4]}
+tls: {cipher: TLS_AES_128_GCM_SHA256, group: P-384, key: ed25519, resumption: on, ttl: 1min, rekey_records: 5, client_svid: none}
+crypto: {device: crypto_qat}
 worker: {binary: /x, environment: {A: b}}
 probes: [cpu]
 )",
@@ -35,10 +36,10 @@ TEST(CellJson, IsIntegersWithUnitsInTheirNames) {
       R"("max_duration_ns":2000000000},)"
       R"("testbed":{"kind":"netns","mtu":9000,"ip":"6","offloads":{"tso":true,"gro":false,"checksum":null},)"
       R"("sysctls":{"client":{"net.core.somaxconn":"9"},"server":{}},"numa":{"client":null,"server":1}},)"
-      R"("placement":{"client":[3,1],"server":[0],"tunnel":[2]},)"
+      R"("placement":{"client":[3,1],"server":[0],"tunnel":[2],"crypto_client":[4],"crypto_server":[]},)"
       R"("tls":{"cipher":"TLS_AES_128_GCM_SHA256","group":"P-384","key":"ed25519","resumption":true,)"
-      R"("ttl_ns":60000000000,"client_svid":"none","server_svid":"good"},)"
-      R"("worker":{"binary":"/x","environment":{"A":"b"}},"probes":["cpu"]})");
+      R"("ttl_ns":60000000000,"rekey_records":5,"client_svid":"none","server_svid":"good"},)"
+      R"("crypto":{"device":"crypto_qat"},"worker":{"binary":"/x","environment":{"A":"b"}},"probes":["cpu"]})");
 }
 
 TEST(CellJson, RoundTrip) {

@@ -20,8 +20,10 @@ const EngineDescriptor* find_engine(std::string_view name);
 // Whether this build and host can run the composition; the error says why not, and the fix.
 Expected<> usable(const Composition& composition, const Host& host);
 
-// Heading in tables: "mTLS · openssl (CPU)". "offloaded" only where a device or the kernel takes the records.
-std::string label(const Composition& composition);
+// Heading in tables: "mTLS · openssl (CPU)". "offloaded" only where a device or the kernel takes the records: an engine
+// that can't tell by itself is called after `facts` (RecordEngines::facts(), asked of the device): "mTLS · cryptodev
+// aesni_gcm (CPU)". Null: its device is not known, and nothing is said of it.
+std::string label(const Composition& composition, const Json& facts = nullptr);
 // Column group of the source documents: "plaintext", "wireguard", "mtls-software", "mtls-offloaded", "other".
 std::string family(const Composition& composition);
 

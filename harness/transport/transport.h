@@ -102,13 +102,15 @@ struct SessionDescriptor {
   Expected<std::unique_ptr<Driver>> (*make_driver)(const DriverContext&);  // worker, one per load thread
 };
 
-class RecordEngine;   // harness/transport/record_engine.h
-struct EngineContext;
+class RecordEngines;   // harness/transport/record_engine.h
+struct EngineConfig;
 struct EngineDescriptor {
   std::string_view name, summary;
-  std::string_view device_class;                                // "cpu", "nic", "accelerator", "kernel"
+  std::string_view device_class;   // "cpu", "nic", "accelerator", "kernel"; empty: only the device can tell
+  bool needs_secrets = false;      // owns the records: takes the traffic secrets from the handshake
   Expected<> (*usable)(const Host&);
-  Expected<std::unique_ptr<RecordEngine>> (*make)(const EngineContext&);   // worker, one per flow
+  // Worker, one per load thread and on it. Also how an engine is tried before a run (fsbl-worker --check-engine).
+  Expected<std::unique_ptr<RecordEngines>> (*make)(const EngineConfig&);
 };
 
 }  // namespace fsbl

@@ -8,6 +8,7 @@
 #include "fsbl_version.h"
 #include "harness/protocol/frame.h"
 #include "harness/scenario/load.h"
+#include "harness/transport/record_engine.h"
 #include "harness/transport/registry.h"
 #include "harness/worker/load_thread.h"
 
@@ -19,6 +20,7 @@ constexpr Nanos kSendTimeout = 10 * kSecond;
 
 class Worker {
  public:
+  explicit Worker(std::string engine_module) : engine_module_(std::move(engine_module)) {}
   Expected<Json> handle(const Json& request);
   bool finished() const { return finished_; }
 
@@ -27,6 +29,7 @@ class Worker {
   Expected<Json> connect(const Json& request);
   Expected<Json> go();
 
+  std::string engine_module_;
   Role role_ = Role::client;
   CellConfig config_;
   std::unique_ptr<Pattern> pattern_;
@@ -54,6 +57,7 @@ Expected<Json> Worker::setup(const Json& request) {
   context.local_address = text_of(request, "local_address");
   context.secrets = request.value("secrets", Json::object());
   context.secrets["pattern_seed"] = seed;
+  context.engine_module = engine_module_;
   Canary canary{};
   const std::string canary_text = text_of(request, "canary");
   std::copy_n(canary_text.begin(), std::min(canary_text.size(), canary.size()), canary.begin());
@@ -76,6 +80,8 @@ Expected<Json> Worker::setup(const Json& request) {
     load.canary = canary;
     first += load.flows;
     // Made on the thread itself: its memory then lies on the thread's node.
+    context.thread = i;
+    context.threads = threads;
     thread->post([&, raw = thread.get()] {
       Expected<std::unique_ptr<Driver>> driver = fault("make the driver", "malformed secrets");
       try {
@@ -161,11 +167,30 @@ Expected<Json> Worker::handle(const Json& request) {
   return fault("worker", "unknown request '" + op + "'");
 }
 
+Expected<Json> try_engine(const std::string& text) {
+  FSBL_ASSIGN(const Json json, parse_json(text, "the configuration"));
+  FSBL_ASSIGN(const CellConfig config, cell_config_from_json(json));
+  const EngineDescriptor* engine = find_engine(config.transport.engine);
+  if (!engine) return unavailable("record engine " + config.transport.engine, "not in this worker");
+  const auto threads = static_cast<uint32_t>(std::max(config.placement.client.size(), config.placement.server.size()));
+  FSBL_ASSIGN(const auto engines, engine->make({&config, Role::client, 0, threads, ""}));
+  return engines->facts();
+}
+
 }  // namespace
 
-Expected<> serve_worker(int channel_fd) {
+std::string check_engine_here(const std::string& config) {
+  Expected<Json> facts = fault("try the record engine", "malformed configuration");
+  try {
+    facts = try_engine(config);
+  } catch (const std::exception&) {  // nlohmann's type errors
+  }
+  return dump_json(facts ? Json{{"ok", *facts}} : Json{{"error", error_to_json(facts.error())}});
+}
+
+Expected<> serve_worker(int channel_fd, const std::string& engine_module) {
   Channel channel(channel_fd, channel_fd, "the agent");
-  Worker worker;
+  Worker worker(engine_module);
   while (!worker.finished()) {
     FSBL_ASSIGN(const Frame frame, channel.receive(600 * kSecond));
     FSBL_ASSIGN(const Json request, parse_request(frame));

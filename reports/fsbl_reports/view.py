@@ -20,7 +20,7 @@ OF_SESSION = {"cipher", "group", "key"}
 
 
 def is_session_factor(key):
-    return key in OF_SESSION or key.startswith("tls.")
+    return key in OF_SESSION or key.startswith(("tls.", "crypto.", "placement.crypto_"))
 
 
 @dataclasses.dataclass

@@ -49,13 +49,14 @@ class NullDriver final : public Driver {
     return n;
   }
 
-  std::span<const std::byte> peek(FlowId id) noexcept override { return flows_[id]->server.to_send(); }
-
-  void consume(FlowId id, size_t bytes) noexcept override {
+  std::span<const std::span<const std::byte>> peek(FlowId id) noexcept override {
     Flow& flow = *flows_[id];
-    flow.in += bytes;
-    flow.server.took(bytes);
+    piece_ = flow.server.to_send();
+    if (piece_.empty()) return {};
+    flow.in += piece_.size();
+    flow.server.took(piece_.size());
     if (!flow.server.to_send().empty()) announce(id);
+    return {&piece_, 1};
   }
 
   void finish(FlowId id) noexcept override {
@@ -86,6 +87,7 @@ class NullDriver final : public Driver {
   }
 
   Pattern pattern_;
+  std::span<const std::byte> piece_;
   LoadConfig load_;
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<Event> queue_;  // capacity reserved

@@ -123,8 +123,7 @@ class Slow final : public Driver {
     if (n > 0) nanosleep(&pause, nullptr);
     return n;
   }
-  std::span<const std::byte> peek(FlowId flow) noexcept override { return driver_->peek(flow); }
-  void consume(FlowId flow, size_t bytes) noexcept override { driver_->consume(flow, bytes); }
+  std::span<const std::span<const std::byte>> peek(FlowId flow) noexcept override { return driver_->peek(flow); }
   void finish(FlowId flow) noexcept override { driver_->finish(flow); }
   WireOffsets wire(FlowId flow) const noexcept override { return driver_->wire(flow); }
   uint32_t flows() const override { return driver_->flows(); }

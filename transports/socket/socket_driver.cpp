@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "transports/socket/address.h"
 #include "transports/socket/socket_flow.h"
@@ -16,7 +17,9 @@
 namespace fsbl {
 namespace {
 
-constexpr size_t kReceiveBytes = 512 << 10;
+constexpr size_t kCarryBytes = 32 << 10;         // the beginning of a record, at most one whole
+constexpr size_t kReceiveBytes = kMostReceived - kCarryBytes;
+constexpr size_t kLeastRecordBytes = 23;         // a record that holds one byte: header, byte, type, tag
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
 
@@ -32,11 +35,18 @@ Expected<std::unique_ptr<Driver>> SocketDriver::create(const DriverContext& cont
   std::unique_ptr<SocketDriver> driver(new SocketDriver(context, std::move(streams)));
   driver->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   if (!driver->epoll_) return fault_errno("epoll_create1", errno);
-  driver->wire_in_.resize(kReceiveBytes);
-  if (driver->streams_) {
-    driver->wire_out_.resize(RecordEngine::sealed_bound(kSealPiece) + 65536);
-    driver->plain_.resize(kReceiveBytes + 2 * RecordEngine::kMaxRecordBytes);
+  driver->wire_in_.resize(kMostReceived);
+  driver->pieces_.reserve(1);
+  if (!driver->streams_) return driver;
+  driver->pieces_.reserve(kMostReceived / kLeastRecordBytes);
+  driver->control_.reset(new std::byte[kControlBytes]);
+  for (auto* sealing : {&driver->turns_[0], &driver->turns_[1], &driver->gathering_}) {
+    *sealing = std::make_unique<Sealing>();
+    (*sealing)->batch = driver->streams_->engines().make_batch();
+    (*sealing)->wire.allocate(kWireBuffer);
   }
+  driver->gathering_->wire.allocate(kGathered * RecordEngine::sealed_bound(RecordEngine::kMaxRecordBytes));
+  driver->gathering_->parts.reserve(kGathered);
   return driver;
 }
 
@@ -89,7 +99,8 @@ Expected<> SocketDriver::add_flow(UniqueFd fd, bool connecting) {
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (streams_) {
     FSBL_ASSIGN(flow->stream, streams_->make());
-    flow->backlog.reserve(wire_out_.size());
+    flow->backlog.allocate(kWireBuffer);
+    flow->carry.reserve(kCarryBytes);
   }
   const auto id = static_cast<FlowId>(flows_.size());
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | static_cast<uint32_t>(EPOLLET), {.u32 = id}};
@@ -127,11 +138,13 @@ void SocketDriver::die(FlowId id, const char* what, int error_number) noexcept {
   if (flow.state == Flow::State::dead) return;
   if (flow.stream && flow.state == Flow::State::open && error_number != 0) {
     // The peer's alert may still lie in the receive queue: it says why.
-    if (const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT); got > 0) {
-      WireIn in{wire_in_.data(), static_cast<size_t>(got)};
-      WireOut out{wire_out_.data(), 0, wire_out_.size()};
-      size_t bytes = 0;
-      flow.stream->open(in, plain_, bytes, out);
+    const size_t before = carry_to_front(flow);
+    if (const ssize_t got = ::recv(flow.fd.get(), wire_in_.data() + before, kReceiveBytes, MSG_DONTWAIT); got > 0) {
+      WireOut out{control_.get(), 0, kControlBytes};
+      size_t taken = 0;
+      pieces_.clear();
+      flow.stream->open(std::span(wire_in_).first(before + static_cast<size_t>(got)), taken, pieces_, out);
+      pieces_.clear();
     }
   }
   flow.state = Flow::State::dead;
@@ -169,18 +182,19 @@ void SocketDriver::advance_handshake(FlowId id) noexcept {
     return make_ready(id);
   }
   for (;;) {
-    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT);
+    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), kReceiveBytes, MSG_DONTWAIT);
     if (got < 0 && errno != EAGAIN) return die(id, "handshake", errno);
     if (got > 0) flow.wire_in += static_cast<uint64_t>(got);
     WireIn in{wire_in_.data(), got > 0 ? static_cast<size_t>(got) : 0};
-    WireOut out{wire_out_.data(), 0, wire_out_.size()};
+    WireOut out{control_.get(), 0, kControlBytes};
     const Stream::State state = flow.stream->handshake(in, out);
-    if (out.size && !send_sealed(flow, {out.data, out.size})) return die(id, "handshake", flow.failed_errno);
+    if (out.size && !send_control(flow, {out.data, out.size})) return die(id, "handshake", flow.failed_errno);
     if (state == Stream::State::failed) return die(id, "handshake", 0);
     if (state == Stream::State::open) {
       flow.state = Flow::State::open;
       push(id, EventKind::established);
       flow.carry.assign(in.data, in.data + in.size);
+      flow.carry_is_news = in.size > 0;
       return make_ready(id);
     }
     if (got == 0) return die(id, "handshake: peer closed the connection", 0);
@@ -197,15 +211,19 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
     fcntl(flow.fd.get(), F_SETFL, fcntl(flow.fd.get(), F_GETFL) & ~O_NONBLOCK);
     flow.blocking = true;
   }
+  const size_t before = carry_to_front(flow);
   for (;;) {
-    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), busy_ ? MSG_DONTWAIT : 0);
+    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data() + before, kReceiveBytes, busy_ ? MSG_DONTWAIT : 0);
     if (got > 0) {
       received_ = static_cast<size_t>(got);
       received_flow_ = 0;
       flow.wire_in += received_;
+      received_ += before;
+      flow.carry.clear();
       make_ready(0);
       return true;
     }
+    if (before > 0) flow.carry.assign(wire_in_.begin(), wire_in_.begin() + static_cast<ptrdiff_t>(before));
     if (got == 0) {
       flow.hang_up = true;
       make_ready(0);
@@ -262,6 +280,7 @@ size_t SocketDriver::announce(std::span<Event> events) noexcept {
 
 size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
   for (bool waited = false;; waited = true) {
+    send_gathered();
     drop_drained();
     // A flow that always has more to read must not keep the others' news from being seen.
     const bool alone = flows_.size() == 1 && !listener_ && !flows_[0]->sending();
@@ -280,67 +299,77 @@ size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
   }
 }
 
-void SocketDriver::receive_into(Flow& flow, ssize_t got, int error_number) noexcept {
+// What a flow left unopened goes to the front of wire_in_, before what is received next; returns its size.
+size_t SocketDriver::carry_to_front(Flow& flow) noexcept {
+  const size_t size = flow.carry.size();
+  std::copy(flow.carry.begin(), flow.carry.end(), wire_in_.begin());
+  flow.carry.clear();
+  return size;
+}
+
+// Brings what is there to the front of wire_in_ and returns its size; 0: there is nothing now, or the flow ended.
+size_t SocketDriver::receive(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  if (received_ > 0 && received_flow_ == id) {
+    const size_t size = std::exchange(received_, 0);
+    // Here the socket may or may not hold more. One flow: the next poll() asks recv() anyway; otherwise ask again.
+    if (flows_.size() == 1 && size < kReceiveBytes) flow.readable = false;
+    return size;
+  }
+  const size_t before = carry_to_front(flow);
+  if (std::exchange(flow.carry_is_news, false)) return before;
+  const ssize_t got = ::recv(flow.fd.get(), wire_in_.data() + before, kReceiveBytes, MSG_DONTWAIT);
+  const int error_number = errno;
   if (got > 0) {
     flow.wire_in += static_cast<uint64_t>(got);
     // A short read drained the socket: the next edge tells of more. With a hang-up seen there is no further edge.
-    if (static_cast<size_t>(got) < wire_in_.size() && !flow.hang_up) flow.readable = false;
-  } else if (got < 0 && error_number == EAGAIN) {
-    flow.readable = false;
+    if (static_cast<size_t>(got) < kReceiveBytes && !flow.hang_up) flow.readable = false;
+    return before + static_cast<size_t>(got);
   }
+  if (before > 0) flow.carry.assign(wire_in_.begin(), wire_in_.begin() + static_cast<ptrdiff_t>(before));
+  if (got == 0 && flow.stream) {
+    die(id, "closed without close_notify", 0);
+  } else if (got == 0) {
+    flow.peer_closed = true;
+    make_ready(id);
+  } else if (error_number == EAGAIN) {
+    flow.readable = false;
+  } else if (error_number != EINTR) {
+    die(id, "receive", error_number);
+  }
+  return 0;
 }
 
-std::span<const std::byte> SocketDriver::peek(FlowId id) noexcept {
+// Opens the records at the front of wire_in_ into pieces_; the beginning of one that isn't whole is carried on.
+void SocketDriver::open_received(FlowId id, size_t size) noexcept {
   Flow& flow = *flows_[id];
-  if (flow.state != Flow::State::open || flow.peer_closed) return {};
-  size_t size = 0;
-  if (!flow.carry.empty()) {
-    size = flow.carry.size();
-    std::copy(flow.carry.begin(), flow.carry.end(), wire_in_.begin());
-    flow.carry.clear();
-  } else if (received_ > 0 && received_flow_ == id) {
-    size = received_;
-    received_ = 0;
-    // Here the socket may or may not hold more. One flow: the next poll() asks recv() anyway; otherwise ask again.
-    if (flows_.size() == 1 && size < wire_in_.size()) flow.readable = false;
-  } else {
-    const ssize_t got = ::recv(flow.fd.get(), wire_in_.data(), wire_in_.size(), MSG_DONTWAIT);
-    const int error_number = errno;
-    receive_into(flow, got, error_number);
-    if (got == 0) {
-      if (flow.stream) {
-        die(id, "closed without close_notify", 0);
-        return {};
-      }
-      flow.peer_closed = true;
-      make_ready(id);
-      return {};
-    }
-    if (got < 0) {
-      if (error_number != EAGAIN && error_number != EINTR) die(id, "receive", error_number);
-      return {};
-    }
-    size = static_cast<size_t>(got);
-  }
-  if (!flow.stream) return {wire_in_.data(), size};
-
-  WireIn in{wire_in_.data(), size};
-  WireOut out{wire_out_.data(), 0, wire_out_.size()};
-  size_t bytes = 0;
-  const Opened opened = flow.stream->open(in, plain_, bytes, out);
-  if (out.size && !send_sealed(flow, {out.data, out.size})) {
+  WireOut out{control_.get(), 0, kControlBytes};
+  size_t taken = 0;
+  const Opened opened = flow.stream->open(std::span(wire_in_).first(size), taken, pieces_, out);
+  if (opened == Opened::ok) flow.carry.assign(wire_in_.begin() + static_cast<ptrdiff_t>(taken), wire_in_.begin() + static_cast<ptrdiff_t>(size));
+  if (out.size && !send_control(flow, {out.data, out.size})) {
     die(id, "send", flow.failed_errno);  // which may have opened more over what was opened here
-    return {};
+    pieces_.clear();
+    return;
   }
   if (opened == Opened::failed) die(id, "receive", 0);
   if (opened == Opened::closed) {
     flow.peer_closed = true;
     make_ready(id);
   }
-  return {plain_.data(), bytes};
 }
 
-void SocketDriver::consume(FlowId, size_t) noexcept {}  // everything peeked is consumed; the buffer is the thread's
+std::span<const std::span<const std::byte>> SocketDriver::peek(FlowId id) noexcept {
+  Flow& flow = *flows_[id];
+  pieces_.clear();
+  if (flow.gathered) send_gathered();  // an answer to what is opened now comes after it
+  if (flow.state != Flow::State::open || flow.peer_closed) return {};
+  const size_t size = receive(id);
+  if (size == 0) return {};
+  if (flow.stream) open_received(id, size);
+  else pieces_.push_back(std::span(wire_in_).first(size));
+  return pieces_;
+}
 
 WireOffsets SocketDriver::wire(FlowId id) const noexcept { return {flows_[id]->wire_out, flows_[id]->wire_in}; }
 
@@ -363,6 +392,8 @@ std::string SocketDriver::failure(FlowId id) const {
     if (const std::string why = flow.stream->error(); !why.empty()) text += ": " + why;
   return text;
 }
+
+Json SocketDriver::engine() const { return streams_ ? streams_->engines().facts() : Json(nullptr); }
 
 int SocketDriver::socket(FlowId id) const { return flows_[id]->fd.get(); }
 

@@ -20,8 +20,7 @@ class SocketDriver final : public Driver {
   Expected<> open(uint32_t count, uint16_t port) override;
   Submit submit(FlowId flow, std::span<const std::byte> data) noexcept override;
   size_t poll(std::span<Event> events, Nanos deadline) noexcept override;
-  std::span<const std::byte> peek(FlowId flow) noexcept override;
-  void consume(FlowId flow, size_t bytes) noexcept override;
+  std::span<const std::span<const std::byte>> peek(FlowId flow) noexcept override;
   void finish(FlowId flow) noexcept override;
   WireOffsets wire(FlowId flow) const noexcept override;
   uint32_t flows() const override { return static_cast<uint32_t>(flows_.size()); }
@@ -29,23 +28,36 @@ class SocketDriver final : public Driver {
   Json refusal(FlowId flow) const override;
   std::string failure(FlowId flow) const override;
   int socket(FlowId flow) const override;
+  Json engine() const override;
 
  private:
   struct Flow;
+  struct WireBuffer;
+  struct Sealing;
   SocketDriver(const DriverContext& context, std::unique_ptr<StreamFactory> streams);
   Expected<> add_flow(UniqueFd fd, bool connecting);
   void accept_flows() noexcept;
   void on_socket_event(FlowId id, uint32_t mask) noexcept;
   void advance_handshake(FlowId id) noexcept;
   void continue_sending(FlowId id) noexcept;
+  bool send_pending(Flow& flow) noexcept;
+  bool send_plain(Flow& flow) noexcept;
   bool seal_and_send(Flow& flow) noexcept;
-  bool send_sealed(Flow& flow, std::span<const std::byte> bytes) noexcept;
+  ssize_t send_some(Flow& flow, std::span<const std::byte> bytes) noexcept;
+  bool send_backlog(Flow& flow) noexcept;
+  bool send_wire(Flow& flow, WireBuffer& wire) noexcept;
+  bool send_control(Flow& flow, std::span<const std::byte> bytes) noexcept;
+  bool gather(FlowId id) noexcept;
+  void send_gathered() noexcept;
+  void settle_sent(FlowId id) noexcept;
   void close_direction(Flow& flow) noexcept;
   bool wait_in_recv(Nanos deadline) noexcept;
   void look(Nanos wait) noexcept;
   void drop_drained() noexcept;
   size_t announce(std::span<Event> events) noexcept;
-  void receive_into(Flow& flow, ssize_t got, int error_number) noexcept;
+  size_t carry_to_front(Flow& flow) noexcept;
+  size_t receive(FlowId id) noexcept;
+  void open_received(FlowId id, size_t size) noexcept;
   void die(FlowId id, const char* what, int error_number) noexcept;
   void push(FlowId id, EventKind kind) noexcept;
   void make_ready(FlowId id) noexcept;
@@ -59,8 +71,11 @@ class SocketDriver final : public Driver {
   std::vector<Event> queue_;        // events found while doing something else; capacity reserved
   size_t queue_at_ = 0;
   std::vector<FlowId> ready_;       // flows that may have more bytes without a new edge; capacity reserved
-  std::vector<std::byte> wire_in_, wire_out_, plain_;   // shared by the thread's flows
-  size_t received_ = 0;             // bytes that wait_in_recv() left in wire_in_
+  std::vector<std::byte> wire_in_;  // shared by the thread's flows
+  Pieces pieces_;                   // of what was peeked last; capacity reserved
+  std::unique_ptr<Sealing> turns_[2], gathering_;
+  std::unique_ptr<std::byte[]> control_;   // for alerts, KeyUpdates and handshake messages
+  size_t received_ = 0;             // bytes that wait_in_recv() left in wire_in_, what was carried before them
   FlowId received_flow_ = 0;
 };
 

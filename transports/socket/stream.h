@@ -17,8 +17,10 @@ class Stream {
   // Takes handshake bytes from `in` and leaves what must be sent in `out`. First call: with an empty `in`.
   // Bytes after the handshake's end stay in `in`.
   virtual State handshake(WireIn& in, WireOut& out) noexcept = 0;
-  virtual bool seal(std::span<const std::byte> plain, WireOut& out) noexcept = 0;
-  virtual Opened open(WireIn& in, std::span<std::byte> plain, size_t& bytes, WireOut& out) noexcept = 0;
+  // As a RecordEngine has them.
+  virtual bool seal(std::span<const std::byte> plain, WireOut& out, RecordBatch& batch, size_t& taken) noexcept = 0;
+  virtual bool failed() noexcept = 0;   // asked after its batch was finished
+  virtual Opened open(std::span<std::byte> wire, size_t& taken, Pieces& plain, WireOut& out) noexcept = 0;
   virtual void close(WireOut& out) noexcept = 0;
   virtual std::string error() const = 0;
 
@@ -32,6 +34,7 @@ class StreamFactory {   // one per load thread
  public:
   virtual ~StreamFactory() = default;
   virtual Expected<std::unique_ptr<Stream>> make() = 0;
+  virtual RecordEngines& engines() = 0;
 };
 
 }  // namespace fsbl

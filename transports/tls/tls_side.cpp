@@ -75,7 +75,8 @@ class TlsSide final : public Side {
     proof.side = to_text(context_.role);
     proof.kind = "self";
     proof.claimed = context_.config.transport.engine;
-    proof.device_class = engine ? std::string(engine->device_class) : "";
+    const Json facts = traffic.worker.value("engine", Json::object());
+    proof.device_class = facts.value("device_class", engine ? std::string(engine->device_class) : "");
     const auto check = [&](const char* counter, uint64_t bytes) {
       const uint64_t records = traffic.worker.value(counter, uint64_t{0});
       const uint64_t least = (bytes + 16383) / 16384;  // a record holds at most 2^14 bytes (RFC 8446, 5.1)
@@ -84,9 +85,24 @@ class TlsSide final : public Side {
       return records >= least;
     };
     const bool out = check("records_out", traffic.sent_bytes), in = check("records_in", traffic.received_bytes);
+    // The device's own count: every record that the record layer counted went through it.
+    const std::string counter = facts.value("record_counter", std::string());
+    bool by_device = true;
+    if (!counter.empty()) {
+      const uint64_t records = traffic.worker.value("records_out", uint64_t{0}) + traffic.worker.value("records_in", uint64_t{0});
+      const uint64_t device = facts.at("counters").value(counter, uint64_t{0});
+      by_device = device >= records;
+      proof.evidence.push_back({fmt::format("{} on {}", facts.value("version", std::string()), facts.value("device", std::string())),
+                                counter, 0, device, fmt::format(">= {}", records), "records"});
+    }
     const bool moved = traffic.sent_bytes + traffic.received_bytes > 0;
-    proof.verdict = !moved ? Verdict::unproven : out && in ? Verdict::proved : Verdict::contradicted;
-    proof.witnessed = proof.verdict == Verdict::proved ? proof.claimed : moved ? "fewer records than the bytes need" : "no traffic";
+    proof.verdict = !moved ? Verdict::unproven : out && in && by_device ? Verdict::proved : Verdict::contradicted;
+    proof.witnessed = proof.verdict == Verdict::proved ? proof.claimed
+                      : !moved                         ? "no traffic"
+                      : !by_device ? "fewer records through the device than were sent and received"
+                                   : "fewer records than the bytes need";
+    if (proof.verdict == Verdict::proved && facts.contains("driver") && facts["driver"] != proof.claimed)
+      proof.witnessed += " (" + facts.value("driver", std::string()) + ")";
     return proof;
   }
 

@@ -47,14 +47,17 @@ std::string signature_name(SSL* ssl) {
 
 class TlsStreams;
 
-class TlsStream final : public Stream {
+class TlsStream final : public Stream, private TicketSink {
  public:
   TlsStream(TlsStreams& owner, SslPtr ssl);
   ~TlsStream() override { engine_.reset(); }
 
+  static void note_secret(const SSL* ssl, const char* line) noexcept;
+
   State handshake(WireIn& in, WireOut& out) noexcept override;
-  bool seal(std::span<const std::byte> plain, WireOut& out) noexcept override;
-  Opened open(WireIn& in, std::span<std::byte> plain, size_t& bytes, WireOut& out) noexcept override;
+  bool seal(std::span<const std::byte> plain, WireOut& out, RecordBatch& batch, size_t& taken) noexcept override;
+  bool failed() noexcept override;
+  Opened open(std::span<std::byte> wire, size_t& taken, Pieces& plain, WireOut& out) noexcept override;
   void close(WireOut& out) noexcept override { engine_->close(out); }
   std::string error() const override { return error_; }
   FlowReport report() const override;
@@ -66,10 +69,14 @@ class TlsStream final : public Stream {
  private:
   void note_failure() noexcept;
   bool finish_handshake() noexcept;
+  void ticket(std::span<const std::byte> record) noexcept override;
+  static void count_record(int outgoing, int, int type, const void* header, size_t, SSL*, void* self) noexcept;
 
   TlsStreams& owner_;
   SslPtr ssl_;
   TlsWire wire_;
+  TrafficSecrets secrets_;      // until the engine has them
+  bool has_secret_[2] = {};     // of the client, of the server
   std::unique_ptr<RecordEngine> engine_;
   Json handshake_;
   std::string error_, alert_;
@@ -81,7 +88,9 @@ class TlsStreams final : public StreamFactory {
   static Expected<std::unique_ptr<StreamFactory>> create(const DriverContext& context, const EngineDescriptor& engine);
   Expected<std::unique_ptr<Stream>> make() override;
 
-  const EngineDescriptor& engine() const { return *engine_; }
+  RecordEngines& engines() override { return *engines_; }
+  bool needs_secrets() const { return needs_secrets_; }
+  bool resumes() const { return resumption_; }
   const SvidValidator& validator() const { return *validator_; }
   bool server() const { return server_; }
   void keep(SSL_SESSION* session) { session_.reset(session); }
@@ -91,8 +100,8 @@ class TlsStreams final : public StreamFactory {
   Expected<> load_identity(const DriverContext& context);
   static int verify(X509_STORE_CTX* store, void* self) noexcept;
 
-  const EngineDescriptor* engine_ = nullptr;
-  bool server_ = false, resumption_ = false;
+  std::unique_ptr<RecordEngines> engines_;
+  bool needs_secrets_ = false, server_ = false, resumption_ = false;
   std::unique_ptr<SvidValidator> validator_;
   BioMethodPtr bio_method_;
   SslCtxPtr ctx_;
@@ -102,12 +111,19 @@ class TlsStreams final : public StreamFactory {
 TlsStream::TlsStream(TlsStreams& owner, SslPtr ssl) : owner_(owner), ssl_(std::move(ssl)) {
   BIO_set_data(SSL_get_rbio(ssl_.get()), &wire_);
   SSL_set_app_data(ssl_.get(), this);
+  if (!owner_.needs_secrets()) return;
+  SSL_set_msg_callback(ssl_.get(), count_record);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
 void TlsStream::note_failure() noexcept {
   try {
-    if (const char* alert = alert_received()) alert_ = alert;
-    error_ = !local_refusal.empty() ? local_refusal : !alert_.empty() ? "alert from the peer: " + alert_ : openssl_reason();
+    const bool own_records = engine_ && owner_.needs_secrets();
+    if (const char* alert = own_records ? engine_->alert() : alert_received()) alert_ = alert;
+    error_ = !local_refusal.empty() ? local_refusal
+             : !alert_.empty()      ? "alert from the peer: " + alert_
+             : own_records          ? engine_->error()
+                                    : openssl_reason();
   } catch (...) {
   }
 }
@@ -128,7 +144,14 @@ bool TlsStream::finish_handshake() noexcept {
                   {"serial", peer.serial_hex}, {"version", SSL_get_version(ssl)}, {"cipher", SSL_get_cipher_name(ssl)},
                   {"group", group_name(ssl)}, {"signature", signature_name(ssl)},
                   {"resumed", SSL_session_reused(ssl) == 1}, {"result", "accepted"}};
-    auto engine = owner_.engine().make({ssl});
+    const bool own_records = owner_.needs_secrets();
+    if (own_records && !(has_secret_[0] && has_secret_[1])) {
+      error_ = "OpenSSL gave no traffic secrets";
+      return false;
+    }
+    auto engine = owner_.engines().make({ssl, own_records ? &secrets_ : nullptr,
+                                         owner_.resumes() && !owner_.server() ? this : nullptr});
+    secrets_.wipe();
     if (!engine) {
       error_ = engine.error().message();
       return false;
@@ -155,15 +178,61 @@ Stream::State TlsStream::handshake(WireIn& in, WireOut& out) noexcept {
   return state;
 }
 
-bool TlsStream::seal(std::span<const std::byte> plain, WireOut& out) noexcept {
-  if (engine_->seal(plain, out)) return true;
+// Lines of the SSLKEYLOGFILE format: "CLIENT_TRAFFIC_SECRET_0 <client random> <secret>", in hexadecimal.
+void TlsStream::note_secret(const SSL* ssl, const char* line) noexcept {
+  auto* self = static_cast<TlsStream*>(SSL_get_app_data(ssl));
+  const std::string_view text = line;
+  const bool client = text.starts_with("CLIENT_TRAFFIC_SECRET_0 "), server = text.starts_with("SERVER_TRAFFIC_SECRET_0 ");
+  if (!client && !server) return;
+  const std::string_view hex = text.substr(text.rfind(' ') + 1);
+  auto& secret = client ? self->secrets_.client : self->secrets_.server;
+  if (hex.size() % 2 != 0 || hex.size() / 2 > secret.size()) return;
+  for (size_t i = 0; i < hex.size(); ++i) {
+    const char c = hex[i];
+    const int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+    secret[i / 2] = static_cast<std::byte>(i % 2 == 0 ? digit << 4 : std::to_integer<int>(secret[i / 2]) | digit);
+  }
+  self->secrets_.bytes = hex.size() / 2;
+  self->has_secret_[server] = true;
+}
+
+// Records under the traffic secrets that OpenSSL itself moved (a server's tickets): their sequence numbers are taken.
+// OpenSSL names a secret when it installs it, so what comes after that is under it.
+void TlsStream::count_record(int outgoing, int, int type, const void* header, size_t, SSL*, void* self) noexcept {
+  auto* stream = static_cast<TlsStream*>(self);
+  if (type != SSL3_RT_HEADER || *static_cast<const uint8_t*>(header) != SSL3_RT_APPLICATION_DATA) return;
+  const bool by_server = stream->owner_.server() == (outgoing != 0);
+  if (!stream->has_secret_[by_server]) return;
+  ++(outgoing ? stream->secrets_.sent_records : stream->secrets_.received_records);
+}
+
+// The library reads the ticket itself: it has seen every record before it, so its own sequence number is right.
+void TlsStream::ticket(std::span<const std::byte> record) noexcept {
+  WireIn in{record.data(), record.size()};
+  wire_ = {&in, nullptr};
+  char none = 0;
+  size_t got = 0;
+  ERR_clear_error();
+  SSL_read_ex(ssl_.get(), &none, 1, &got);
+  wire_ = {};
+}
+
+bool TlsStream::seal(std::span<const std::byte> plain, WireOut& out, RecordBatch& batch, size_t& taken) noexcept {
+  if (engine_->seal(plain, out, batch, taken)) return true;
   note_failure();
   return false;
 }
 
-Opened TlsStream::open(WireIn& in, std::span<std::byte> plain, size_t& bytes, WireOut& out) noexcept {
-  const Opened opened = engine_->open(in, plain, bytes, out);
-  if (bytes > 0) opened_any_ = true;
+bool TlsStream::failed() noexcept {
+  if (!*engine_->error()) return false;
+  note_failure();
+  return true;
+}
+
+Opened TlsStream::open(std::span<std::byte> wire, size_t& taken, Pieces& plain, WireOut& out) noexcept {
+  const size_t before = plain.size();
+  const Opened opened = engine_->open(wire, taken, plain, out);
+  if (plain.size() > before) opened_any_ = true;
   if (opened == Opened::failed) note_failure();
   return opened;
 }
@@ -174,6 +243,8 @@ FlowReport TlsStream::report() const {
   if (engine_) {
     report.records_out = engine_->records_out();
     report.records_in = engine_->records_in();
+    report.key_updates_out = engine_->key_updates_out();
+    report.key_updates_in = engine_->key_updates_in();
   }
   return report;
 }
@@ -229,7 +300,8 @@ Expected<> TlsStreams::load_identity(const DriverContext& context) {
 Expected<std::unique_ptr<StreamFactory>> TlsStreams::create(const DriverContext& context,
                                                             const EngineDescriptor& engine) {
   std::unique_ptr<TlsStreams> streams(new TlsStreams);
-  streams->engine_ = &engine;
+  FSBL_ASSIGN(streams->engines_, engine.make({&context.config, context.role, context.thread, context.threads, context.engine_module}));
+  streams->needs_secrets_ = engine.needs_secrets;
   streams->server_ = context.role == Role::server;
   streams->resumption_ = context.config.tls.resumption;
   streams->bio_method_.reset(make_wire_bio_method());
@@ -245,6 +317,7 @@ Expected<std::unique_ptr<StreamFactory>> TlsStreams::create(const DriverContext&
   SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(ctx, verify, streams.get());
   SSL_CTX_set_max_cert_list(ctx, 32 << 10);
+  if (streams->needs_secrets_) SSL_CTX_set_keylog_callback(ctx, TlsStream::note_secret);
   if (streams->resumption_) {
     static constexpr unsigned char kContext[] = "fsbl";
     SSL_CTX_set_session_id_context(ctx, kContext, sizeof kContext - 1);
