@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The includes of harness/ and transports/ respect the layer table of harness/DESIGN.md, and files stay readable.
+"""The includes of harness/, transports/, modules/ and bench/ respect the layer table of harness/DESIGN.md, and files stay readable.
 
 The table is read from DESIGN.md itself (the block under "## Layers"), so text and test can't disagree. A layer may
 include itself and what its row names; its tests and its main.cpp no more than that. Then faults are planted in a
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 MAX_LINES = 500
-SOURCES = ("harness", "transports")
+SOURCES = ("harness", "transports", "modules", "bench")
 TOP = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -45,7 +45,7 @@ def layer_table(design):
 def layer_of(path):
     """The layer of a file or of an include, from its path below the top: harness/core/error.h is core."""
     parts = pathlib.PurePosixPath(path).parts
-    return "transports" if parts[0] == "transports" else parts[1]
+    return parts[1] if parts[0] == "harness" else parts[0]
 
 
 def check(top):
@@ -71,7 +71,7 @@ def check(top):
                     if other not in table[layer]:
                         failures.append(f"{name}:{number}: {layer} may not include {other} ({match[1]})")
                 elif match and line.split("include", 1)[1].strip().startswith('"') and "/" in match[1]:
-                    failures.append(f"{name}:{number}: {match[1]} is neither in harness/ nor in transports/")
+                    failures.append(f"{name}:{number}: {match[1]} is in none of {', '.join(SOURCES)}")
     return failures
 
 
@@ -83,7 +83,9 @@ def self_test():
         "transports/tunnel/planted.cpp": ('#  include <harness/run/run.h>\n', "transports may not include run"),
         "harness/newlayer/planted.cpp": ("int x;\n", "layer newlayer has no row"),
         "harness/core/planted_long.cpp": ("\n" * (MAX_LINES + 1), f"{MAX_LINES + 1} lines"),
-        "harness/core/planted_up.cpp": ('#include "../stats/interval.h"\n', "is neither in harness/"),
+        "modules/planted/planted.cpp": ('#include "harness/run/runner.h"\n', "modules may not include run"),
+        "transports/record/planted.cpp": ('#include "modules/cryptodev/eal.h"\n', "transports may not include modules"),
+        "harness/core/planted_up.cpp": ('#include "../stats/interval.h"\n', "is in none of harness"),
     }
     before = set(check(TOP))
     with tempfile.TemporaryDirectory() as scratch:

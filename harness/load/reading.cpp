@@ -25,15 +25,18 @@ Timeline make_timeline(const PhaseConfig& phases, Nanos start) {
   return t;
 }
 
-// The threads of a worker share a device; each counts what its own queue did.
+// The threads of a worker share a device. What queue_* counts is a thread's own; everything else is the device's and is
+// read by each thread: the one that ended last saw all of it.
 static void add_engine(const Json& engine, Json& sum) {
   if (engine.is_null()) return;
   if (sum.is_null()) {
     sum = engine;
     return;
   }
-  for (const auto& [name, value] : engine.at("counters").items())
-    sum["counters"][name] = sum["counters"].value(name, uint64_t{0}) + value.get<uint64_t>();
+  for (const auto& [name, value] : engine.at("counters").items()) {
+    const uint64_t so_far = sum["counters"].value(name, uint64_t{0}), own = value.get<uint64_t>();
+    sum["counters"][name] = name.starts_with("queue_") ? so_far + own : std::max(so_far, own);
+  }
 }
 
 Json to_json(const std::vector<ThreadReading>& threads, Nanos round_start) {

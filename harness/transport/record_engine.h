@@ -124,13 +124,15 @@ class RecordEngines {
   virtual ~RecordEngines() = default;
   virtual Expected<std::unique_ptr<RecordEngine>> make(const EngineContext& context) = 0;   // one per flow
   virtual std::unique_ptr<RecordBatch> make_batch() = 0;
-  // Two batches may be started at once; they are finished in the order in which they were started.
+  // Two batches may be started at once; they are finished in the order in which they were started, and before any flow
+  // that has records in them is opened or closed.
   virtual void start(RecordBatch&) noexcept {}
   virtual void finish(RecordBatch&) noexcept {}   // empty again; a flow whose record failed has an error() now
   // Whether it pays to have a second batch under way, and to gather the records of several flows.
   virtual bool overlaps() const noexcept { return false; }
   virtual bool gathers() const noexcept { return false; }
   // {device, driver, version, device_class, features[], record_counter?, counters{}}: asked of what does the work.
+  // Counters called queue_* are this thread's, the others the device's, both since make().
   virtual Json facts() const = 0;
 };
 

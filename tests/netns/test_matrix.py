@@ -3,11 +3,12 @@ import pytest
 
 import result_checks as check
 
-TRANSPORTS = ["plaintext", "wireguard-go", "mtls", "wireguard-go+tls+openssl", "null"]
+TRANSPORTS = ["plaintext", "wireguard-go", "mtls", "mtls-dpdk", "none+tls+openssl-evp", "wireguard-go+tls+openssl", "null"]
 FLOWS = 3
 SCENARIO = """
 id: {id}
-transports: [plaintext, wireguard-go, mtls, {{tunnel: wireguard-go, session: tls}}, "null"]
+transports: [plaintext, wireguard-go, mtls, mtls-dpdk, {{session: tls, engine: openssl-evp}},
+             {{tunnel: wireguard-go, session: tls}}, "null"]
 repetitions: 1
 phases: {{warm_up: 0.05s, measure: 0.15s, cool_down: 0s}}
 load: {load}

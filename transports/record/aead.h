@@ -41,7 +41,8 @@ struct RecordJob {
                                       //   (kTagBytes + 1 .. kMaxSealedBytes)
   const std::byte* plain = nullptr;   // seal: read only, apart from `record`
   std::byte* record = nullptr;        // begins with the filled header. seal: bytes + 1 + kTagBytes are written behind
-                                      //   it. open: decrypted in place; bytes - kTagBytes of plaintext behind it
+                                      //   it. open: decrypted in place; bytes - kTagBytes of plaintext behind it. A
+                                      //   failed open leaves the ciphertext as it came or decrypted, nothing else
   std::array<std::byte, kNonceBytes> nonce{};
 };
 

@@ -1,5 +1,5 @@
-// The check that a cipher back end must pass before it is trusted with a record: EVP passes, and each way of being wrong
-// is found and named.
+// The check that a cipher back end must pass before it is trusted with a record: EVP passes, and each way of
+// being wrong is found and named.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,18 +20,23 @@ class AeadChecks : public testing::TestWithParam<Cipher> {
 };
 INSTANTIATE_TEST_SUITE_P(All, AeadChecks, testing::ValuesIn(kCiphers), cipher_name);
 
-std::byte* body(const RecordJob& job) { return job.record + kRecordHeaderBytes; }
-bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+std::byte* body(const RecordJob& job) {
+  return job.record + kRecordHeaderBytes;
+}
+bool has(const std::string& text, std::string_view words) {
+  return text.find(words) != std::string::npos;
+}
 
 TEST_P(AeadChecks, EvpPasses) {
   EXPECT_EQ(check({}), "");
   const auto evp = make_evp(GetParam());
-  for (int i = 0; i < 3; ++i) {   // it leaves nothing behind
+  for (int i = 0; i < 3; ++i) {  // it leaves nothing behind
     const auto good = check_aead(*evp, GetParam());
     EXPECT_TRUE(good) << good.error().message();
   }
   std::mt19937_64 random(1);
-  EXPECT_EQ(*evp->add_key(random_blob(random, key_bytes(GetParam())), KeyUse::seal) < 8, true);   // keys were dropped
+  EXPECT_EQ(*evp->add_key(random_blob(random, key_bytes(GetParam())), KeyUse::seal) < 8,
+            true);  // keys were dropped
 }
 
 TEST_P(AeadChecks, ANullCipherFails) {
@@ -62,7 +67,9 @@ TEST_P(AeadChecks, OneThatManglesTheLastByteOfWholeBlocksFails) {
     if (use == KeyUse::seal && job.bytes > 0 && job.bytes % 16 == 0) body(job)[job.bytes - 1] ^= std::byte{1};
   };
   std::string why = check(seals);
-  EXPECT_TRUE(has(why, "a record of 16 bytes") && has(why, "sealed to something else than OpenSSL seals it to")) << why;
+  EXPECT_TRUE(has(why, "a record of 16 bytes") &&
+              has(why, "sealed to something else than OpenSSL seals it to"))
+      << why;
   HookedAead::Hooks opens;
   opens.after = [](RecordJob& job, KeyUse use) {
     const size_t bytes = use == KeyUse::open ? job.bytes - kTagBytes - 1 : 0;
@@ -78,7 +85,9 @@ TEST_P(AeadChecks, OneThatIgnoresTheHeaderFails) {
     std::memcpy(header.data(), job.record, header.size());
     std::memcpy(job.record, other.data(), other.size());
   };
-  const auto swap_back = [&](RecordJob& job, KeyUse) { std::memcpy(job.record, header.data(), header.size()); };
+  const auto swap_back = [&](RecordJob& job, KeyUse) {
+    std::memcpy(job.record, header.data(), header.size());
+  };
   HookedAead::Hooks both;
   both.before = [&](RecordJob& job, KeyUse) {
     swap({}, job);
@@ -112,12 +121,12 @@ TEST_P(AeadChecks, OneThatSealsRightAndOpensWrongFails) {
   };
   std::string why = check(hooks);
   EXPECT_TRUE(has(why, "known answer") && has(why, "does not open to its plaintext")) << why;
-  hooks.after = [](RecordJob& job, KeyUse use) {   // or refuses everything
+  hooks.after = [](RecordJob& job, KeyUse use) {  // or refuses everything
     if (use == KeyUse::open) job.state = JobState::failed;
   };
   why = check(hooks);
   EXPECT_TRUE(has(why, "does not open to its plaintext")) << why;
-  hooks.after = [](RecordJob& job, KeyUse use) {   // or long ones only
+  hooks.after = [](RecordJob& job, KeyUse use) {  // or long ones only
     if (use == KeyUse::open && job.bytes > 16384) job.state = JobState::failed;
   };
   why = check(hooks);
@@ -134,7 +143,7 @@ TEST_P(AeadChecks, ADeadOneFails) {
     const std::string why = check(hooks);
     EXPECT_TRUE(has(why, "known answer") && has(why, "not sealed")) << why;
   }
-  int left = 10;   // or dies at it
+  int left = 10;  // or dies at it
   hooks.before = [&](RecordJob& job, KeyUse) {
     if (left-- > 0) return true;
     job.state = JobState::failed;

@@ -57,8 +57,8 @@ class EvpAead final : public Aead {
   }
   void finish(std::span<RecordJob>) noexcept override {}
 
-  std::vector<std::pair<std::string, uint64_t>> counters() const override { return {{"records", processed_}}; }
-  std::string record_counter() const override { return "records"; }
+  std::vector<std::pair<std::string, uint64_t>> counters() const override { return {{"queue_records", processed_}}; }
+  std::string record_counter() const override { return "queue_records"; }
 
  private:
   struct Key {

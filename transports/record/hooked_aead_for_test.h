@@ -9,7 +9,7 @@
 
 namespace fsbl::records {
 
-class NoDevice final : public AeadDevice {   // whose queues were made elsewhere
+class NoDevice final : public AeadDevice {  // whose queues were made elsewhere
  public:
   const AeadFacts& facts() const override { return facts_; }
   Expected<std::unique_ptr<Aead>> make_queue() override { return fault("make a queue", "a test has it"); }
@@ -20,7 +20,7 @@ class NoDevice final : public AeadDevice {   // whose queues were made elsewhere
 
 inline std::unique_ptr<Aead> make_evp(Cipher cipher) {
   auto device = make_evp_device(AeadConfig{cipher, "auto", 1, ""});
-  auto queue = (*device)->make_queue();   // holds nothing of its device
+  auto queue = (*device)->make_queue();  // holds nothing of its device
   return std::move(*queue);
 }
 
@@ -30,9 +30,10 @@ class HookedAead final : public Aead {
     // Before the cipher; false: the job has its state, the cipher isn't asked.
     std::function<bool(RecordJob&, KeyUse)> before;
     std::function<void(RecordJob&, KeyUse)> after;
-    int keys = 1 << 30;   // so many more are taken
+    int keys = 1 << 30;  // so many more are taken
   };
-  HookedAead(Cipher cipher, std::shared_ptr<Hooks> hooks) : hooks_(std::move(hooks)), inner_(make_evp(cipher)) {}
+  HookedAead(Cipher cipher, std::shared_ptr<Hooks> hooks)
+      : hooks_(std::move(hooks)), inner_(make_evp(cipher)) {}
 
   Expected<KeyHandle> add_key(std::span<const std::byte> key, KeyUse use) override {
     if (hooks_->keys-- <= 0) return fault("add a key", "full");

@@ -1,5 +1,5 @@
-// How a flow ends: closed, by an alert, by a record that was tampered with, for want of room, by a cipher back end that
-// fails. What came before is delivered, nothing behind it.
+// How a flow ends: closed, by an alert, by a record that was tampered with, for want of room, by a cipher
+// back end that fails. What came before is delivered, nothing behind it.
 #include <openssl/ssl.h>
 
 #include "transports/record/record_pair_for_test.h"
@@ -13,7 +13,9 @@ class Failures : public testing::TestWithParam<Cipher> {
 };
 INSTANTIATE_TEST_SUITE_P(All, Failures, testing::ValuesIn(kCiphers), cipher_name);
 
-Blob header(int type, size_t behind) { return blob({type, 3, 3, static_cast<int>(behind >> 8), static_cast<int>(behind & 255)}); }
+Blob header(int type, size_t behind) {
+  return blob({type, 3, 3, static_cast<int>(behind >> 8), static_cast<int>(behind & 255)});
+}
 
 // The flow stays as it ended: no more is taken, sealed or said.
 void expect_dead(Side& side) {
@@ -43,7 +45,7 @@ TEST_P(Failures, CloseIsSeenAsClosed) {
   Received got = pair.server.open(data << room.taken() << blob({99, 98, 97, 96, 95, 94}));
   EXPECT_EQ(got.opened, Opened::closed);
   EXPECT_EQ(got.plain, blob({1, 2}));
-  got = pair.server.open(blob({1, 2, 3, 4, 5, 6, 7}));   // ignored (RFC 8446, 6.1)
+  got = pair.server.open(blob({1, 2, 3, 4, 5, 6, 7}));  // ignored (RFC 8446, 6.1)
   EXPECT_EQ(got.opened, Opened::closed);
   EXPECT_TRUE(got.plain.empty());
   EXPECT_TRUE(pair.server.carry.empty());
@@ -59,7 +61,8 @@ TEST_P(Failures, CloseIsSeenAsClosed) {
 TEST_P(Failures, RecordsBehindCloseNotifyAreNotData) {
   RecordPair pair(GetParam());
   Oracle& client = *pair.client_writes;
-  const Blob wire = client.seal(blob({1})) << client.seal(blob({1, 0}), kAlertType, 70) << client.seal(blob({2}));
+  const Blob wire = client.seal(blob({1}))
+                    << client.seal(blob({1, 0}), kAlertType, 70) << client.seal(blob({2}));
   const Received got = pair.server.open(wire);
   EXPECT_EQ(got.opened, Opened::closed);
   EXPECT_EQ(got.plain, blob({1}));
@@ -76,17 +79,19 @@ TEST_P(Failures, UserCanceledIsNoEnd) {
 }
 
 TEST_P(Failures, EveryOtherAlertIsFatalAndNamed) {
-  const std::pair<int, const char*> kAlerts[] = {{10, "unexpected_message"}, {20, "bad record mac"}, {40, "handshake failure"},
-                                                 {42, "bad certificate"},    {80, "internal error"}, {116, "certificate required"}};
+  const std::pair<int, const char*> kAlerts[] = {{10, "unexpected_message"}, {20, "bad record mac"},
+                                                 {40, "handshake failure"},  {42, "bad certificate"},
+                                                 {80, "internal error"},     {116, "certificate required"}};
   for (const auto& [description, text] : kAlerts)
-    for (int level : {1, 2}) {   // the level has no meaning any more
+    for (int level : {1, 2}) {  // the level has no meaning any more
       RecordPair pair(GetParam());
       Oracle& client = *pair.client_writes;
-      const Blob wire = client.seal(blob({1})) << client.seal(blob({level, description}), kAlertType) << client.seal(blob({2}));
+      const Blob wire = client.seal(blob({1}))
+                        << client.seal(blob({level, description}), kAlertType) << client.seal(blob({2}));
       const Received got = pair.server.open(wire);
       EXPECT_EQ(got.opened, Opened::failed);
       EXPECT_EQ(got.plain, blob({1}));
-      EXPECT_TRUE(got.answer.empty());   // an alert isn't answered
+      EXPECT_TRUE(got.answer.empty());  // an alert isn't answered
       EXPECT_STREQ(pair.server.engine->alert(), text);
       EXPECT_STREQ(pair.server.engine->error(), "alert from the peer");
       expect_dead(pair.server);
@@ -100,7 +105,7 @@ TEST_P(Failures, BadFramesAreRefusedWithTheRightAlert) {
     const char* why;
   } const kBad[] = {
       {header(20, 1) << blob({1}), SSL_AD_UNEXPECTED_MESSAGE, "change_cipher_spec"},
-      {header(21, 2) << blob({1, 0}), SSL_AD_UNEXPECTED_MESSAGE, "unknown type"},   // an alert in the clear
+      {header(21, 2) << blob({1, 0}), SSL_AD_UNEXPECTED_MESSAGE, "unknown type"},  // an alert in the clear
       {header(22, 100), SSL_AD_UNEXPECTED_MESSAGE, "unknown type"},
       {header(0, 100), SSL_AD_UNEXPECTED_MESSAGE, "unknown type"},
       {header(255, 65535), SSL_AD_UNEXPECTED_MESSAGE, "unknown type"},
@@ -119,17 +124,19 @@ TEST_P(Failures, BadFramesAreRefusedWithTheRightAlert) {
         append(wire, pair.client_writes->seal({&plain.back(), 1}));
       }
       append(wire, bad.frame);
-      const Received got = pair.server.open(wire);   // the header is enough
+      const Received got = pair.server.open(wire);  // the header is enough
       EXPECT_EQ(got.opened, Opened::failed) << bad.why;
       EXPECT_EQ(got.plain, plain);
-      EXPECT_NE(std::string(pair.server.engine->error()).find(bad.why), std::string::npos) << pair.server.engine->error();
+      EXPECT_NE(std::string(pair.server.engine->error()).find(bad.why), std::string::npos)
+          << pair.server.engine->error();
       expect_alert(*pair.server_writes, got.answer, bad.alert);
       expect_dead(pair.server);
     }
 }
 
 TEST_P(Failures, APlaintextLongerThanTheProtocolAllows) {
-  for (size_t inner : {16385, 16386, 16384 + 256 - 16}) {   // with its content type, as long as the ciphertext may be
+  for (size_t inner :
+       {16385, 16386, 16384 + 256 - 16}) {  // with its content type, as long as the ciphertext may be
     for (bool padding : {false, true}) {
       RecordPair pair(GetParam());
       const Blob wire = padding ? pair.client_writes->seal(blob({1}), kDataType, inner - 2)
@@ -144,14 +151,15 @@ TEST_P(Failures, APlaintextLongerThanTheProtocolAllows) {
 
 TEST_P(Failures, AFlippedBitAnywhereIsFound) {
   Oracle client(suite_for(GetParam()), RecordPair(GetParam()).client_secret);
-  const Blob before = client.seal(blob({1, 2, 3})), record = client.seal(random_blob(random_, 30), kDataType, 3), behind = client.seal(blob({4}));
+  const Blob before = client.seal(blob({1, 2, 3})),
+             record = client.seal(random_blob(random_, 30), kDataType, 3), behind = client.seal(blob({4}));
   for (size_t bit = 0; bit < record.size() * 8; ++bit) {
     RecordPair pair(GetParam());
     Blob hurt = record;
     hurt[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     Received got = pair.server.open(before << hurt << behind);
     Blob plain = got.plain;
-    if (got.opened == Opened::ok) {   // a length that asks for more: until it is there
+    if (got.opened == Opened::ok) {  // a length that asks for more: until it is there
       const size_t at = bit / 8;
       EXPECT_TRUE(at == 3 || at == 4) << bit;
       got = pair.server.open(Blob(17000));
@@ -187,12 +195,15 @@ TEST_P(Failures, TamperingInTheMiddleOfABurst) {
 TEST_P(Failures, RecordsOutOfOrderOrTwiceAreRefused) {
   for (int order : {0, 1, 2}) {
     RecordPair pair(GetParam());
-    const Blob one = pair.client.seal(blob({1})), two = pair.client.seal(blob({2})), three = pair.client.seal(blob({3}));
-    const Received got = pair.server.open(order == 0 ? one << three << two : order == 1 ? one << one << two : one << three);
+    const Blob one = pair.client.seal(blob({1})), two = pair.client.seal(blob({2})),
+               three = pair.client.seal(blob({3}));
+    const Received got = pair.server.open(order == 0   ? one << three << two
+                                          : order == 1 ? one << one << two
+                                                       : one << three);
     EXPECT_EQ(got.opened, Opened::failed);
     EXPECT_EQ(got.plain, blob({1}));
   }
-  RecordPair pair(GetParam());   // and what one sealed itself is not the peer's
+  RecordPair pair(GetParam());  // and what one sealed itself is not the peer's
   EXPECT_EQ(pair.client.open(pair.client.seal(blob({1}))).opened, Opened::failed);
 }
 
@@ -221,7 +232,7 @@ TEST_P(Failures, NoRoomForWhatIsSaidToThePeer) {
     EXPECT_EQ(got.opened, room == update ? Opened::ok : Opened::failed);
     EXPECT_EQ(*pair.server.engine->error() == '\0', room == update);
   }
-  for (size_t room : {size_t{0}, alert - 1}) {   // dead all the same, and says why
+  for (size_t room : {size_t{0}, alert - 1}) {  // dead all the same, and says why
     RecordPair pair(GetParam());
     const Received got = pair.server.open(header(23, 0), room);
     EXPECT_EQ(got.opened, Opened::failed);
@@ -240,7 +251,8 @@ TEST_P(Failures, NoRoomForWhatIsSaidToThePeer) {
   size_t taken = 0;
   const Blob plain = blob({2});
   EXPECT_FALSE(rekeying.client.engine->seal(plain, little.out, *rekeying.client.batch, taken));
-  EXPECT_NE(std::string(rekeying.client.engine->error()).find("KeyUpdate"), std::string::npos) << rekeying.client.engine->error();
+  EXPECT_NE(std::string(rekeying.client.engine->error()).find("KeyUpdate"), std::string::npos)
+      << rekeying.client.engine->error();
   expect_dead(rekeying.client);
 }
 
@@ -262,11 +274,11 @@ TEST_P(Failures, ABackEndThatFailsToSeal) {
   size_t taken = 0;
   ASSERT_TRUE(pair.client.engine->seal(bad, room.out, *pair.client.batch, taken));
   ASSERT_TRUE(sister->seal(good, room.out, *pair.client.batch, taken));
-  EXPECT_STREQ(pair.client.engine->error(), "");   // not known yet
+  EXPECT_STREQ(pair.client.engine->error(), "");  // not known yet
   pair.client.finish(*pair.client.batch);
   EXPECT_TRUE(pair.client.batch->empty());
   EXPECT_NE(std::string(pair.client.engine->error()).find("failed to seal"), std::string::npos);
-  EXPECT_STREQ(sister->error(), "");   // whose record was well
+  EXPECT_STREQ(sister->error(), "");  // whose record was well
   broken = false;
   expect_dead(pair.client);
 }
@@ -282,8 +294,9 @@ TEST_P(Failures, ABackEndThatFailsToSealWhatWeSayOurselves) {
   };
   const Received got = pair.client.open(pair.server_writes->seal(key_update(1), kHandshakeType));
   EXPECT_EQ(got.opened, Opened::failed);
-  EXPECT_TRUE(got.answer.empty());   // nothing that isn't sealed gets on the wire
-  EXPECT_NE(std::string(pair.client.engine->error()).find("failed to seal"), std::string::npos) << pair.client.engine->error();
+  EXPECT_TRUE(got.answer.empty());  // nothing that isn't sealed gets on the wire
+  EXPECT_NE(std::string(pair.client.engine->error()).find("failed to seal"), std::string::npos)
+      << pair.client.engine->error();
   expect_dead(pair.client);
 }
 
@@ -291,7 +304,7 @@ TEST_P(Failures, ABackEndThatTakesNoMoreKeys) {
   for (int keys = 0; keys < 6; ++keys) {
     PairOptions options;
     options.client_hooks = std::make_shared<HookedAead::Hooks>();
-    RecordPair pair(GetParam(), options);   // which took two
+    RecordPair pair(GetParam(), options);  // which took two
     options.client_hooks->keys = keys;
     TrafficSecrets secrets;
     secrets.bytes = pair.client_secret.size();
@@ -312,7 +325,8 @@ TEST_P(Failures, ABackEndThatTakesNoMoreKeys) {
     EXPECT_EQ(got.opened, keys < 2 ? Opened::failed : Opened::ok) << keys;
     EXPECT_EQ(got.plain, keys < 2 ? blob({1}) : blob({1, 2}));
     if (keys >= 2) continue;
-    EXPECT_NE(std::string(pair.client.engine->error()).find("no more keys"), std::string::npos) << pair.client.engine->error();
+    EXPECT_NE(std::string(pair.client.engine->error()).find("no more keys"), std::string::npos)
+        << pair.client.engine->error();
     expect_dead(pair.client);
   }
 }
@@ -328,14 +342,14 @@ TEST_P(Failures, NoKeyForOurOwnUpdate) {
   size_t taken = 0;
   const Blob plain = blob({2});
   EXPECT_FALSE(pair.client.engine->seal(plain, room.out, *pair.client.batch, taken));
-  expect_dead(pair.client);   // which has no key to seal an alert with
+  expect_dead(pair.client);  // which has no key to seal an alert with
 }
 
 TEST(Failure, SecretsThatAreNone) {
   RecordPair pair(Cipher::aes_256_gcm);
   EXPECT_FALSE(pair.client.engines->make({}));
   TrafficSecrets secrets;
-  secrets.bytes = 32;   // of the other hash
+  secrets.bytes = 32;  // of the other hash
   EngineContext context;
   context.secrets = &secrets;
   const auto made = pair.client.engines->make(context);
@@ -343,8 +357,8 @@ TEST(Failure, SecretsThatAreNone) {
   EXPECT_NE(made.error().message().find("secrets"), std::string::npos) << made.error().message();
 }
 
-// A back end gives out a record that doesn't authenticate decrypted (EVP does) or as it came: a KeyUpdate in the middle
-// of a burst is right with both.
+// A back end gives out a record that doesn't authenticate decrypted (EVP does) or as it came: a KeyUpdate in
+// the middle of a burst is right with both.
 TEST_P(Failures, ABackEndThatLeavesAloneWhatItCannotAuthenticate) {
   PairOptions options;
   options.client_hooks = std::make_shared<HookedAead::Hooks>();

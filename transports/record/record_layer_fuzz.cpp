@@ -1,6 +1,7 @@
-// Fuzz target: whatever a peer sends, sealed with the right keys or not, in whatever pieces it arrives, the record layer
-// takes no more than is there, delivers only what was sealed as data, in order, says why it failed and stays so; and all
-// that it sends opens at an independent peer. The input is a script of what the peer and we do.
+// Fuzz target: whatever a peer sends, sealed with the right keys or not, in whatever pieces it arrives, the
+// record layer takes no more than is there, delivers only what was sealed as data, in order, says why it
+// failed and stays so; and all that it sends opens at an independent peer. The input is a script of what the
+// peer and we do.
 #include <cstdlib>
 
 #include "harness/scenario/model.h"
@@ -24,7 +25,7 @@ class Script {
     const size_t high = byte();
     return high << 8 | byte();
   }
-  Blob some() {   // up to 255 of the input's own bytes
+  Blob some() {  // up to 255 of the input's own bytes
     Blob out(std::min(byte(), size_));
     for (std::byte& b : out) b = static_cast<std::byte>(byte());
     return out;
@@ -38,15 +39,18 @@ class Script {
 struct Sink final : TicketSink {
   size_t bytes = 0;
   void ticket(std::span<const std::byte> record) noexcept override {
-    for (std::byte b : record) bytes += b != std::byte{};   // read them all
+    for (std::byte b : record) bytes += b != std::byte{};  // read them all
   }
 };
 
 // One record layer, its peer, and what is between them.
 class Flow {
  public:
-  Flow(Cipher cipher, Role role, size_t options) : suite_(suite_for(cipher)), ours_(suite_, Blob(hash_bytes(suite_.hash), std::byte{1})),
-                                                   peer_(suite_, Blob(hash_bytes(suite_.hash), std::byte{2})) {
+  Flow(Cipher cipher, Role role, size_t options)
+      : suite_(suite_for(cipher)),
+        ours_(suite_, Blob(hash_bytes(suite_.hash), std::byte{1})),
+        peer_(suite_, Blob(hash_bytes(suite_.hash), std::byte{2})),
+        role_(role) {
     // A back end may leave alone what it can't authenticate.
     auto hooks = std::make_shared<HookedAead::Hooks>();
     if (options & 1) {
@@ -55,7 +59,8 @@ class Flow {
         return true;
       };
       hooks->after = [this](RecordJob& job, KeyUse use) {
-        if (use == KeyUse::open && job.state == JobState::failed) std::copy(saved_.begin(), saved_.end(), job.record);
+        if (use == KeyUse::open && job.state == JobState::failed)
+          std::copy(saved_.begin(), saved_.end(), job.record);
       };
     }
     CellConfig cell;
@@ -63,7 +68,9 @@ class Flow {
     EngineConfig config;
     config.cell = &cell;
     config.role = role;
-    engines_ = std::make_unique<AeadEngines>(std::make_shared<NoDevice>(), std::make_unique<HookedAead>(cipher, hooks), suite_, config, std::nullopt);
+    engines_ = std::make_unique<AeadEngines>(std::make_shared<NoDevice>(),
+                                             std::make_unique<HookedAead>(cipher, hooks), suite_, config,
+                                             std::nullopt);
     TrafficSecrets secrets;
     secrets.bytes = hash_bytes(suite_.hash);
     (role == Role::client ? secrets.client : secrets.server).fill(std::byte{1});
@@ -76,31 +83,44 @@ class Flow {
     engine_ = std::move(*made);
     batch_ = engines_->make_batch();
     small_room_ = options & 8;
+    honest_ = !small_room_;
   }
 
   void turn(Script& script) {
-    switch (script.byte() % 10) {
-      case 0: return peer_seals(Blob(1 + script.byte(), std::byte{0x61}), kDataType, script.byte() % 4 ? 0 : script.two() % 16400);
-      case 1: return peer_seals(Blob(script.two() % 16700, std::byte{0x62}), kDataType, script.byte() % 4 ? 0 : script.byte());
+    const size_t what = script.byte() % 10;
+    honest_ = honest_ && what != 2 && what != 3 && what != 4;
+    switch (what) {
+      case 0:
+        return peer_seals(Blob(1 + script.byte(), std::byte{0x61}), kDataType,
+                          script.byte() % 4 ? 0 : script.two() % 16400);
+      case 1:
+        return peer_seals(Blob(script.two() % 16700, std::byte{0x62}), kDataType,
+                          script.byte() % 4 ? 0 : script.byte());
       case 2: {
         const auto type = static_cast<uint8_t>(20 + script.byte() % 6);
         return peer_seals(script.some(), type, script.byte() % 4 ? 0 : script.byte());
       }
-      case 3: return append(wire_, script.some());
+      case 3:
+        return append(wire_, script.some());
       case 4:
-        if (!wire_.empty()) wire_[script.two() % wire_.size()] ^= static_cast<std::byte>(1 << script.byte() % 8);
+        if (!wire_.empty())
+          wire_[script.two() % wire_.size()] ^= static_cast<std::byte>(1 << script.byte() % 8);
         return;
       case 5:
-        peer_seals(key_update(static_cast<int>(script.byte() % 2)), kHandshakeType, script.byte() % 2 ? 0 : script.two() % 16380);
+        peer_seals(key_update(static_cast<int>(script.byte() % 2)), kHandshakeType,
+                   script.byte() % 2 ? 0 : script.two() % 16380);
         return peer_.update();
-      case 6: {   // the peer's handshake message in two records
+      case 6: {  // the peer's handshake message in two records
         const Blob both = message(4, script.some());
         const size_t at = script.byte() % (both.size() + 1);
+        honest_ = honest_ && at % both.size() != 0 && role_ == Role::client;
         peer_seals(part(both, 0, at), kHandshakeType, 0);
         return peer_seals(part(both, at), kHandshakeType, 0);
       }
-      case 7: return open(std::min(wire_.size(), script.two()));
-      case 8: return seal(script.two(), script.byte() % 2);
+      case 7:
+        return open(std::min(wire_.size(), script.two()));
+      case 8:
+        return seal(script.two(), script.byte() % 2);
       case 9:
         if (script.byte() % 8 == 0) return close();
         return open(wire_.size());
@@ -110,13 +130,14 @@ class Flow {
   void end() {
     open(wire_.size());
     finish();
+    must(!honest_ || (!*engine_->error() && wire_.empty() && delivered_ == data_.size()));
     close();
     for (const Sent& sent : sent_) check(sent);
     must(records_checked_ == engine_->records_out() || *engine_->error());
   }
 
  private:
-  struct Sent {   // in the order of the sequence numbers
+  struct Sent {  // in the order of the sequence numbers
     Blob bytes;
     size_t size;
   };
@@ -125,10 +146,12 @@ class Flow {
     if (content.size() + 1 + zeros > 65000) return;
     append(wire_, peer_.seal(content, type, zeros));
     if (type == kDataType) append(data_, content);
+    without_data_ = type == kDataType && !content.empty() ? 0 : without_data_ + 1;
+    honest_ = honest_ && without_data_ <= 32 && content.size() + 1 + zeros <= 16385;
   }
 
   void open(size_t bytes) {
-    Blob given = part(wire_, 0, bytes);   // of exactly this size, for the sanitizer
+    Blob given = part(wire_, 0, bytes);  // of exactly this size, for the sanitizer
     Blob answer(small_room_ ? 30 : 4096);
     WireOut out{answer.data(), 0, answer.size()};
     Pieces pieces;
@@ -137,12 +160,16 @@ class Flow {
     const Opened opened = engine_->open(given, taken, pieces, out);
     must(taken <= given.size());
     must((opened == Opened::failed) == (*engine_->error() != '\0'));
-    must(before.empty() || (opened == Opened::failed && before == engine_->error() && taken == 0 && out.size == 0));
-    must(!closed_ || (opened == Opened::closed && taken == given.size() && pieces.empty()) || !before.empty());
+    must(before.empty() ||
+         (opened == Opened::failed && before == engine_->error() && taken == 0 && out.size == 0));
+    must(!closed_ || (opened == Opened::closed && taken == given.size() && pieces.empty()) ||
+         !before.empty());
     closed_ = closed_ || opened == Opened::closed;
     for (const auto& piece : pieces) {
-      must(!piece.empty() && piece.data() >= given.data() && piece.data() + piece.size() <= given.data() + given.size());
-      must(piece.size() <= data_.size() - delivered_ && std::equal(piece.begin(), piece.end(), data_.begin() + static_cast<ptrdiff_t>(delivered_)));
+      must(!piece.empty() && piece.data() >= given.data() &&
+           piece.data() + piece.size() <= given.data() + given.size());
+      must(piece.size() <= data_.size() - delivered_ &&
+           std::equal(piece.begin(), piece.end(), data_.begin() + static_cast<ptrdiff_t>(delivered_)));
       delivered_ += piece.size();
     }
     std::copy(given.begin(), given.end(), wire_.begin());
@@ -158,7 +185,7 @@ class Flow {
     const bool was_well = !*engine_->error();
     const bool ok = engine_->seal(plains_.back(), out, *batch_, taken);
     must(taken <= bytes && ok == !*engine_->error() && (was_well || (!ok && out.size == 0)));
-    if (out.size > 0) sent_.push_back({std::move(room), out.size});   // the jobs' bytes stay where they are
+    if (out.size > 0) sent_.push_back({std::move(room), out.size});  // the jobs' bytes stay where they are
     if (and_finish) finish();
   }
 
@@ -180,7 +207,8 @@ class Flow {
   void check(const Sent& sent) {
     for (size_t at = 0; at < sent.size;) {
       must(sent.size - at > 5);
-      const size_t size = 5 + (static_cast<size_t>(sent.bytes[at + 3]) << 8 | static_cast<size_t>(sent.bytes[at + 4]));
+      const size_t size =
+          5 + (static_cast<size_t>(sent.bytes[at + 3]) << 8 | static_cast<size_t>(sent.bytes[at + 4]));
       must(size <= sent.size - at);
       const auto inner = ours_.open(std::span(sent.bytes).subspan(at, size));
       must(inner.has_value());
@@ -200,11 +228,14 @@ class Flow {
   std::unique_ptr<AeadEngines> engines_;
   std::unique_ptr<RecordEngine> engine_;
   std::unique_ptr<RecordBatch> batch_;
+  Role role_;
   bool small_room_ = false, closed_ = false;
-  Blob wire_;                  // on its way to us
-  Blob data_;                  // what the peer sealed as data
+  bool honest_ = true;       // the peer did nothing but what a good one may
+  size_t without_data_ = 0;  // records in a row
+  Blob wire_;                // on its way to us
+  Blob data_;                // what the peer sealed as data
   size_t delivered_ = 0, records_checked_ = 0;
-  std::vector<Blob> plains_;   // lent
+  std::vector<Blob> plains_;  // lent
   std::vector<Sent> sent_;
 };
 

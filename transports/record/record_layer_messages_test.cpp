@@ -14,7 +14,8 @@ class Messages : public testing::TestWithParam<Cipher> {
 INSTANTIATE_TEST_SUITE_P(All, Messages, testing::ValuesIn(kCiphers), cipher_name);
 
 // `bad` ends the flow with this alert; the data before it is delivered, that behind it isn't.
-void expect_refused(Cipher cipher, Role to, const std::function<Blob(Oracle&)>& bad, int alert, std::string_view why) {
+void expect_refused(Cipher cipher, Role to, const std::function<Blob(Oracle&)>& bad, int alert,
+                    std::string_view why) {
   RecordPair pair(cipher);
   const bool to_client = to == Role::client;
   Side& side = to_client ? pair.client : pair.server;
@@ -25,9 +26,10 @@ void expect_refused(Cipher cipher, Role to, const std::function<Blob(Oracle&)>& 
   const Received got = side.open(wire);
   EXPECT_EQ(got.opened, Opened::failed);
   EXPECT_EQ(got.plain, blob({1, 2})) << why;
-  EXPECT_NE(std::string_view(side.engine->error()).find(why), std::string_view::npos) << side.engine->error() << " for " << why;
+  EXPECT_NE(std::string_view(side.engine->error()).find(why), std::string_view::npos)
+      << side.engine->error() << " for " << why;
   expect_alert(to_client ? *pair.client_writes : *pair.server_writes, got.answer, alert);
-  EXPECT_EQ(side.engine->alert(), nullptr);   // ours, not the peer's
+  EXPECT_EQ(side.engine->alert(), nullptr);  // ours, not the peer's
   Side& other = to_client ? pair.server : pair.client;
   EXPECT_EQ(other.open(got.answer).opened, Opened::failed);
   ASSERT_NE(other.engine->alert(), nullptr);
@@ -74,12 +76,13 @@ TEST_P(Messages, TheSinkGetsTheRecordsWithTicketsUntilThereIsData) {
   RecordPair pair(GetParam(), options);
   Oracle& server = *pair.server_writes;
   const Blob parts = ticket(50) << ticket(90);
-  std::vector<Blob> expected = {server.seal(ticket(20000 - 16384), kHandshakeType), server.seal(part(parts, 0, 70), kHandshakeType),
+  std::vector<Blob> expected = {server.seal(ticket(20000 - 16384), kHandshakeType),
+                                server.seal(part(parts, 0, 70), kHandshakeType),
                                 server.seal(part(parts, 70), kHandshakeType, 11)};
   Blob wire;
   for (const Blob& record : expected) append(wire, record);
   append(wire, server.seal(blob({1})));
-  append(wire, server.seal(ticket(10), kHandshakeType));   // too late: the keeper did not see the data
+  append(wire, server.seal(ticket(10), kHandshakeType));  // too late: the keeper did not see the data
   append(wire, server.seal(blob({2})));
   Blob plain;
   for (std::byte& byte : wire) {
@@ -105,17 +108,23 @@ TEST_P(Messages, TheSinkGetsNoGap) {
   };
   EXPECT_EQ(after([](Oracle&) { return Blob(); }), 1u);
   EXPECT_EQ(after([](Oracle& server) { return server.seal({}); }), 0u);
-  EXPECT_EQ(after([](Oracle& server) { return server.seal(blob({1, 90}), kAlertType); }), 0u);   // user_canceled
   EXPECT_EQ(after([](Oracle& server) {
-    Blob wire = server.seal(key_update(0), kHandshakeType);
-    server.update();
-    return wire;
-  }), 0u);
-  EXPECT_EQ(after([](Oracle& server) {   // in halves
-    Blob wire = server.seal(part(key_update(0), 0, 2), kHandshakeType) << server.seal(part(key_update(0), 2), kHandshakeType);
-    server.update();
-    return wire;
-  }), 0u);
+              return server.seal(blob({1, 90}), kAlertType);
+            }),
+            0u);  // user_canceled
+  EXPECT_EQ(after([](Oracle& server) {
+              Blob wire = server.seal(key_update(0), kHandshakeType);
+              server.update();
+              return wire;
+            }),
+            0u);
+  EXPECT_EQ(after([](Oracle& server) {  // in halves
+              Blob wire = server.seal(part(key_update(0), 0, 2), kHandshakeType)
+                          << server.seal(part(key_update(0), 2), kHandshakeType);
+              server.update();
+              return wire;
+            }),
+            0u);
 }
 
 TEST_P(Messages, WhatMustNotComeIsRefused) {
@@ -127,8 +136,10 @@ TEST_P(Messages, WhatMustNotComeIsRefused) {
     const auto refused = [&](const std::function<Blob(Oracle&)>& bad, int alert, std::string_view why) {
       expect_refused(GetParam(), role, bad, alert, why);
     };
-    refused(sealed(message(13, one)), SSL_AD_UNEXPECTED_MESSAGE, "unexpected handshake message");   // CertificateRequest
-    refused(sealed(message(1, one)), SSL_AD_UNEXPECTED_MESSAGE, "unexpected handshake message");    // ClientHello
+    refused(sealed(message(13, one)), SSL_AD_UNEXPECTED_MESSAGE,
+            "unexpected handshake message");  // CertificateRequest
+    refused(sealed(message(1, one)), SSL_AD_UNEXPECTED_MESSAGE,
+            "unexpected handshake message");  // ClientHello
     refused(sealed(key_update(2)), SSL_AD_ILLEGAL_PARAMETER, "malformed KeyUpdate");
     refused(sealed(key_update(255)), SSL_AD_ILLEGAL_PARAMETER, "malformed KeyUpdate");
     refused(sealed(message(24, {})), SSL_AD_DECODE_ERROR, "malformed KeyUpdate");
@@ -141,10 +152,13 @@ TEST_P(Messages, WhatMustNotComeIsRefused) {
     refused(sealed(blob({1, 0, 1, 0}), kAlertType), SSL_AD_DECODE_ERROR, "malformed alert");
     for (uint8_t type : {uint8_t{1}, uint8_t{kChangeCipherSpecType}, uint8_t{24}, uint8_t{255}})
       refused(sealed(blob({1}), type), SSL_AD_UNEXPECTED_MESSAGE, "unknown content type");
-    refused([](Oracle& peer) { return peer.seal_inner(Blob(1)); }, SSL_AD_UNEXPECTED_MESSAGE, "without a content type");
-    refused([](Oracle& peer) { return peer.seal_inner(Blob(16385)); }, SSL_AD_UNEXPECTED_MESSAGE, "without a content type");
+    refused([](Oracle& peer) { return peer.seal_inner(Blob(1)); }, SSL_AD_UNEXPECTED_MESSAGE,
+            "without a content type");
+    refused([](Oracle& peer) { return peer.seal_inner(Blob(16385)); }, SSL_AD_UNEXPECTED_MESSAGE,
+            "without a content type");
   }
-  expect_refused(GetParam(), Role::server, sealed(one), SSL_AD_UNEXPECTED_MESSAGE, "unexpected handshake message");
+  expect_refused(GetParam(), Role::server, sealed(one), SSL_AD_UNEXPECTED_MESSAGE,
+                 "unexpected handshake message");
 }
 
 TEST_P(Messages, NothingComesInsideAMessage) {
@@ -152,13 +166,19 @@ TEST_P(Messages, NothingComesInsideAMessage) {
   for (uint8_t type : {kDataType, kAlertType})
     for (size_t at : {size_t{1}, size_t{4}, size_t{10}, one.size() - 1})
       for (const Blob& content : {blob({1, 0}), Blob()})
-        expect_refused(GetParam(), Role::client, [&](Oracle& server) {
-          const Blob begun = server.seal(part(one, 0, at), kHandshakeType);
-          return begun << server.seal(content, type) << server.seal(part(one, at), kHandshakeType);
-        }, SSL_AD_UNEXPECTED_MESSAGE, "inside a handshake message");
-  expect_refused(GetParam(), Role::server, [&](Oracle& client) {
-    return client.seal(part(key_update(0), 0, 4), kHandshakeType) << client.seal(blob({1}));
-  }, SSL_AD_UNEXPECTED_MESSAGE, "inside a handshake message");
+        expect_refused(
+            GetParam(), Role::client,
+            [&](Oracle& server) {
+              const Blob begun = server.seal(part(one, 0, at), kHandshakeType);
+              return begun << server.seal(content, type) << server.seal(part(one, at), kHandshakeType);
+            },
+            SSL_AD_UNEXPECTED_MESSAGE, "inside a handshake message");
+  expect_refused(
+      GetParam(), Role::server,
+      [&](Oracle& client) {
+        return client.seal(part(key_update(0), 0, 4), kHandshakeType) << client.seal(blob({1}));
+      },
+      SSL_AD_UNEXPECTED_MESSAGE, "inside a handshake message");
 }
 
 TEST_P(Messages, ThirtyTwoRecordsWithoutDataAndNoMore) {
@@ -169,7 +189,7 @@ TEST_P(Messages, ThirtyTwoRecordsWithoutDataAndNoMore) {
     for (int i = 0; i < 16; ++i) append(wire, server.seal({}) << server.seal(ticket(1), kHandshakeType));
     if (too_many) append(wire, server.seal({}, kDataType, 5));
     append(wire, server.seal(blob({1})));
-    for (int i = 0; i < 32; ++i) append(wire, server.seal({}));   // the data began a new count
+    for (int i = 0; i < 32; ++i) append(wire, server.seal({}));  // the data began a new count
     append(wire, server.seal(blob({2})));
     const Received got = pair.client.open(wire);
     EXPECT_EQ(got.opened, too_many ? Opened::failed : Opened::ok) << pair.client.engine->error();
@@ -190,7 +210,8 @@ TEST_P(Messages, AKeyUpdateInTheMiddleOfABurst) {
           for (size_t i = 0; i < records; ++i) {
             const Blob more = random_blob(random_, 1 + random_() % largest);
             append(plain, more);
-            append(wire, client.seal(more, kDataType, random_() % 5 && more.size() < 16300 ? 0 : 16384 - more.size()));
+            append(wire, client.seal(more, kDataType,
+                                     random_() % 5 && more.size() < 16300 ? 0 : 16384 - more.size()));
           }
         };
         data(before);
@@ -198,7 +219,8 @@ TEST_P(Messages, AKeyUpdateInTheMiddleOfABurst) {
         client.update();
         data(20);
         const Received got = pair.server.open(wire);
-        ASSERT_EQ(got.opened, Opened::ok) << pair.server.engine->error() << ' ' << before << ' ' << padding << ' ' << largest;
+        ASSERT_EQ(got.opened, Opened::ok)
+            << pair.server.engine->error() << ' ' << before << ' ' << padding << ' ' << largest;
         EXPECT_EQ(got.plain, plain);
         EXPECT_EQ(pair.server.engine->key_updates_in(), 1u);
         EXPECT_EQ(pair.server.engine->records_in(), before + 21);
@@ -212,7 +234,7 @@ TEST_P(Messages, ManyKeyUpdatesInOneBurst) {
   for (int i = 0; i < 60; ++i) {
     append(wire, client.seal(key_update(0), kHandshakeType));
     client.update();
-    if (i % 3 == 0) continue;   // two in a row
+    if (i % 3 == 0) continue;  // two in a row
     plain.push_back(static_cast<std::byte>(i));
     append(wire, client.seal({&plain.back(), 1}));
   }
@@ -226,7 +248,8 @@ TEST_P(Messages, AKeyUpdateInTwoRecords) {
   for (size_t at = 1; at < 5; ++at) {
     RecordPair pair(GetParam());
     Oracle& client = *pair.client_writes;
-    Blob wire = client.seal(part(key_update(1), 0, at), kHandshakeType) << client.seal(part(key_update(1), at), kHandshakeType, 9);
+    Blob wire = client.seal(part(key_update(1), 0, at), kHandshakeType)
+                << client.seal(part(key_update(1), at), kHandshakeType, 9);
     client.update();
     append(wire, client.seal(blob({7})));
     const Received got = pair.server.open(wire);
@@ -238,7 +261,8 @@ TEST_P(Messages, AKeyUpdateInTwoRecords) {
 TEST_P(Messages, WhatIsSealedWithTheOldKeyAfterAKeyUpdateIsRefused) {
   RecordPair pair(GetParam());
   Oracle& client = *pair.client_writes;
-  const Blob wire = client.seal(blob({1})) << client.seal(key_update(0), kHandshakeType) << client.seal(blob({2})) << client.seal(blob({3}));
+  const Blob wire = client.seal(blob({1})) << client.seal(key_update(0), kHandshakeType)
+                                           << client.seal(blob({2})) << client.seal(blob({3}));
   const Received got = pair.server.open(wire);
   EXPECT_EQ(got.opened, Opened::failed);
   EXPECT_EQ(got.plain, blob({1}));
@@ -255,7 +279,7 @@ TEST_P(Messages, AnAskedForKeyUpdateIsAnswered) {
   auto answer = server.open(got.answer);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->type, kHandshakeType);
-  EXPECT_EQ(answer->content, key_update(0));   // or the two would go on for ever
+  EXPECT_EQ(answer->content, key_update(0));  // or the two would go on for ever
   server.update();
   EXPECT_EQ(pair.server.seal(blob({4, 5})), server.seal(blob({4, 5})));
   EXPECT_EQ(pair.server.engine->key_updates_out(), 1u);
@@ -268,7 +292,7 @@ TEST_P(Messages, AnAskedForKeyUpdateIsAnswered) {
 }
 
 TEST_P(Messages, BothSidesUpdateAtOnce) {
-  RecordPair pair(GetParam());   // the oracle is the client; both ask before they have heard of the other
+  RecordPair pair(GetParam());  // the oracle is the client; both ask before they have heard of the other
   Oracle& client = *pair.client_writes;
   Blob wire = client.seal(key_update(1), kHandshakeType);
   client.update();
@@ -300,7 +324,7 @@ TEST_P(Messages, WithABatchUnderWayTheAnswerComesWithTheNextRecord) {
   size_t taken = 0;
   ASSERT_TRUE(pair.server.engine->seal(first, room.out, *pair.server.batch, taken));
   Blob wire;
-  for (int i = 0; i < 2; ++i) {   // asked twice: one answer
+  for (int i = 0; i < 2; ++i) {  // asked twice: one answer
     append(wire, client.seal(key_update(1), kHandshakeType));
     client.update();
   }
@@ -313,7 +337,7 @@ TEST_P(Messages, WithABatchUnderWayTheAnswerComesWithTheNextRecord) {
   server.update();
   append(expected, server.seal(second));
   EXPECT_EQ(next, expected);
-  EXPECT_EQ(pair.server.seal(first), server.seal(first));   // once
+  EXPECT_EQ(pair.server.seal(first), server.seal(first));  // once
 }
 
 TEST_P(Messages, AnOwedAnswerIsGivenAtTheNextRequest) {

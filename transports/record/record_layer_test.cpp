@@ -1,6 +1,6 @@
-// The record layer's data: every size and every way in which it may arrive, batches, sequence numbers, rekeying; against
-// a second record layer and against an oracle that shares no code with it. What goes wrong is tested in
-// record_layer_failure_test.cpp, handshake messages in record_layer_messages_test.cpp.
+// The record layer's data: every size and every way in which it may arrive, batches, sequence numbers,
+// rekeying; against a second record layer and against an oracle that shares no code with it. What goes wrong
+// is tested in record_layer_failure_test.cpp, handshake messages in record_layer_messages_test.cpp.
 #include "transports/record/record_layer.h"
 
 #include "transports/record/record_pair_for_test.h"
@@ -18,7 +18,8 @@ INSTANTIATE_TEST_SUITE_P(All, RecordLayers, testing::ValuesIn(kCiphers), cipher_
 std::vector<Blob> split(const Blob& wire) {
   std::vector<Blob> all;
   for (auto at = wire.begin(); at != wire.end();) {
-    const auto size = static_cast<ptrdiff_t>(5 + (static_cast<size_t>(at[3]) << 8 | static_cast<size_t>(at[4])));
+    const auto size =
+        static_cast<ptrdiff_t>(5 + (static_cast<size_t>(at[3]) << 8 | static_cast<size_t>(at[4])));
     EXPECT_LE(size, wire.end() - at);
     all.emplace_back(at, at + size);
     at += size;
@@ -66,7 +67,7 @@ TEST_P(RecordLayers, TakeOverTheSequenceNumbersOfTheHandshake) {
   const Blob plain = random_blob(random_, 100);
   EXPECT_EQ(pair.client.seal(plain), pair.client_writes->seal(plain));
   EXPECT_EQ(pair.client.open(pair.server_writes->seal(plain)).plain, plain) << pair.client.engine->error();
-  RecordPair other(GetParam());   // which starts at zero
+  RecordPair other(GetParam());  // which starts at zero
   pair.server_writes->sequence = 0x1'0000'0001;
   EXPECT_EQ(other.client.open(pair.server_writes->seal(plain)).opened, Opened::failed);
 }
@@ -75,7 +76,8 @@ TEST_P(RecordLayers, OpenOneByteAtATime) {
   RecordPair pair(GetParam());
   const Blob plain = random_blob(random_, 900);
   Blob wire, opened;
-  for (size_t size : {1, 300, 599}) append(wire, pair.client.seal(std::span(plain).subspan(size == 1 ? 0 : size == 300 ? 1 : 301, size)));
+  for (size_t size : {1, 300, 599})
+    append(wire, pair.client.seal(std::span(plain).subspan(size == 1 ? 0 : size == 300 ? 1 : 301, size)));
   for (std::byte& byte : wire) {
     const Received got = pair.server.open({&byte, 1});
     ASSERT_EQ(got.opened, Opened::ok) << pair.server.engine->error();
@@ -121,7 +123,7 @@ TEST_P(RecordLayers, OpenMoreThanABurstAtOnce) {
     ASSERT_EQ(got.opened, Opened::ok) << pair.server.engine->error();
     EXPECT_EQ(got.plain, plain);
     EXPECT_EQ(got.pieces, records);
-    EXPECT_EQ(pair.server.carry.size(), half.size() - 1);   // the beginning of a record stays
+    EXPECT_EQ(pair.server.carry.size(), half.size() - 1);  // the beginning of a record stays
     got = pair.server.open(std::span(half).last(1));
     EXPECT_EQ(got.plain, blob({9}));
   }
@@ -139,7 +141,7 @@ TEST_P(RecordLayers, OpenOnlyWhenTheRecordIsWhole) {
     ASSERT_EQ(pair.server.engine->open(begun, taken, pieces, out), Opened::ok);
     EXPECT_EQ(taken, 0u);
     EXPECT_TRUE(pieces.empty());
-    EXPECT_EQ(begun, before);   // it is presented again
+    EXPECT_EQ(begun, before);  // it is presented again
   }
 }
 
@@ -171,7 +173,7 @@ TEST_P(RecordLayers, FillABatchAndGoOnWithTheNext) {
   Room room(RecordEngine::sealed_bound(plain.size()));
   size_t taken = 0, more = 0;
   ASSERT_TRUE(pair.client.engine->seal(plain, room.out, *pair.client.batch, taken));
-  EXPECT_EQ(taken, 32u * 16384);   // a batch holds so many records
+  EXPECT_EQ(taken, 32u * 16384);  // a batch holds so many records
   ASSERT_TRUE(pair.client.engine->seal(std::span(plain).subspan(taken), room.out, *pair.client.batch, more));
   EXPECT_EQ(more, 0u);
   pair.client.finish(*pair.client.batch);
@@ -181,7 +183,9 @@ TEST_P(RecordLayers, FillABatchAndGoOnWithTheNext) {
   Blob opened;
   const Blob wire = room.taken();
   for (size_t at = 0; at < wire.size(); at += kMostReceived / 2)
-    append(opened, pair.server.open(std::span(wire).subspan(at, std::min(kMostReceived / 2, wire.size() - at))).plain);
+    append(
+        opened,
+        pair.server.open(std::span(wire).subspan(at, std::min(kMostReceived / 2, wire.size() - at))).plain);
   EXPECT_EQ(opened, plain);
 }
 
@@ -198,7 +202,7 @@ TEST_P(RecordLayers, ShareABatchAmongFlows) {
   }
   for (int turn = 0; turn < 40; ++turn) {
     Room room(1 << 20);
-    std::array<Blob, 25> lent;   // until the batch is finished
+    std::array<Blob, 25> lent;  // until the batch is finished
     struct Part {
       Flow* flow;
       size_t at, size;
@@ -235,15 +239,16 @@ TEST_P(RecordLayers, TakeEmptyAndPaddedRecords) {
   const Blob plain = random_blob(random_, 16384);
   EXPECT_EQ(pair.server.open(client.seal({})).plain, Blob());
   EXPECT_EQ(pair.server.open(client.seal({}, kDataType, 16384)).plain, Blob());
-  EXPECT_EQ(pair.server.open(client.seal(plain, kDataType, 0)).plain, plain);   // the longest inner plaintext
-  const Blob zeros(100, std::byte{0});   // data that ends in zeros is not padding
+  EXPECT_EQ(pair.server.open(client.seal(plain, kDataType, 0)).plain, plain);  // the longest inner plaintext
+  const Blob zeros(100, std::byte{0});  // data that ends in zeros is not padding
   EXPECT_EQ(pair.server.open(client.seal(zeros, kDataType, 33)).plain, zeros);
   for (size_t size : {1, 2, 100, 16383}) {
     const auto part = std::span(plain).first(size);
     for (size_t padding : {size_t{1}, size_t{15}, 16384 - size}) {
       if (size + padding > 16384) continue;
       const Received got = pair.server.open(client.seal(part, kDataType, padding));
-      EXPECT_EQ(got.plain, Blob(part.begin(), part.end())) << size << '+' << padding << ' ' << pair.server.engine->error();
+      EXPECT_EQ(got.plain, Blob(part.begin(), part.end()))
+          << size << '+' << padding << ' ' << pair.server.engine->error();
     }
   }
   EXPECT_STREQ(pair.server.engine->error(), "");
@@ -258,7 +263,7 @@ TEST_P(RecordLayers, RekeyByThemselvesAndLoseNothing) {
     const Blob more = random_blob(random_, 1 + random_() % (random_() % 20 ? 50 : 40000));
     append(plain, more);
     Blob wire;
-    for (std::span<const std::byte> rest = more; !rest.empty();) {   // a batch ends where the key does
+    for (std::span<const std::byte> rest = more; !rest.empty();) {  // a batch ends where the key does
       Room room(RecordEngine::sealed_bound(rest.size()));
       size_t taken = 0;
       ASSERT_TRUE(pair.client.engine->seal(rest, room.out, *pair.client.batch, taken));
@@ -272,7 +277,7 @@ TEST_P(RecordLayers, RekeyByThemselvesAndLoseNothing) {
     const Received got = pair.server.open(carry);
     carry.clear();
     ASSERT_EQ(got.opened, Opened::ok) << pair.server.engine->error();
-    EXPECT_TRUE(got.answer.empty());   // update_not_requested
+    EXPECT_TRUE(got.answer.empty());  // update_not_requested
     append(opened, got.plain);
   }
   append(opened, pair.server.open(carry).plain);
@@ -289,7 +294,7 @@ TEST_P(RecordLayers, RekeyAfterSoManyRecordsOnTheDot) {
   Oracle& oracle = *pair.client_writes;
   Blob wire;
   for (int i = 0; i < 8; ++i) append(wire, pair.client.seal(blob({i})));
-  std::string types;   // d data, K KeyUpdate
+  std::string types;  // d data, K KeyUpdate
   for (const Blob& record : split(wire)) {
     const auto inner = oracle.open(record);
     ASSERT_TRUE(inner) << types;
@@ -299,7 +304,7 @@ TEST_P(RecordLayers, RekeyAfterSoManyRecordsOnTheDot) {
     EXPECT_EQ(inner->content, key_update(0));
     oracle.update();
   }
-  EXPECT_EQ(types, "dddKddddKd");   // one was sent before
+  EXPECT_EQ(types, "dddKddddKd");  // one was sent before
 }
 
 TEST_P(RecordLayers, ABatchUnderWayKeepsTheOldKey) {
@@ -312,7 +317,7 @@ TEST_P(RecordLayers, ABatchUnderWayKeepsTheOldKey) {
   Room one(70000), two(70000);
   size_t taken = 0, none = 99;
   ASSERT_TRUE(from.engine->seal(plain, one.out, *from.batch, taken));
-  EXPECT_EQ(taken, 2u * 16384);   // the third needs the next key
+  EXPECT_EQ(taken, 2u * 16384);  // the third needs the next key
   from.engines->start(*from.batch);
   ASSERT_TRUE(from.engine->seal(std::span(plain).subspan(taken), two.out, *second, none));
   EXPECT_EQ(none, 0u);
@@ -327,11 +332,11 @@ TEST_P(RecordLayers, ABatchUnderWayKeepsTheOldKey) {
 }
 
 TEST(RecordLayer, TheLimitsOfTheCiphers) {
-  EXPECT_EQ(rekey_limit(Cipher::aes_128_gcm), uint64_t{1} << 24);   // below 2^24.5 (RFC 8446, 5.5)
+  EXPECT_EQ(rekey_limit(Cipher::aes_128_gcm), uint64_t{1} << 24);  // below 2^24.5 (RFC 8446, 5.5)
   EXPECT_EQ(rekey_limit(Cipher::aes_256_gcm), uint64_t{1} << 24);
   EXPECT_GT(rekey_limit(Cipher::chacha20_poly1305), uint64_t{1} << 48);
   PairOptions options;
-  options.rekey_records = uint64_t{1} << 40;   // more than AES-GCM may
+  options.rekey_records = uint64_t{1} << 40;  // more than AES-GCM may
   options.client_sent = (uint64_t{1} << 24) - 1;
   RecordPair pair(Cipher::aes_128_gcm, options);
   pair.client.seal(blob({1}));

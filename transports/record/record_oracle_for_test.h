@@ -1,5 +1,6 @@
-// For tests: TLS 1.3 record protection that shares no code with the record layer: HKDF-Expand-Label by HMAC, sealing
-// and opening by EVP, one record at a time. Seals any inner plaintext, also what no good peer would send.
+// For tests: TLS 1.3 record protection that shares no code with the record layer: HKDF-Expand-Label by HMAC,
+// sealing and opening by EVP, one record at a time. Seals any inner plaintext, also what no good peer would
+// send.
 #pragma once
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -48,24 +49,30 @@ inline Blob random_blob(std::mt19937_64& random, size_t bytes) {
   return out;
 }
 
-inline void append(Blob& to, std::span<const std::byte> more) { to.insert(to.end(), more.begin(), more.end()); }
+inline void append(Blob& to, std::span<const std::byte> more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 
-// One behind the other. Not +, whose sides are evaluated in any order: here both may seal with the same sequence number.
+// One behind the other. Not +, whose sides are evaluated in any order: here both may seal with the same
+// sequence number.
 inline Blob operator<<(Blob left, const Blob& right) {
   append(left, right);
   return left;
 }
 
 inline Blob part(const Blob& of, size_t at, size_t bytes = SIZE_MAX) {
-  return {of.begin() + static_cast<ptrdiff_t>(at), of.begin() + static_cast<ptrdiff_t>(at + std::min(bytes, of.size() - at))};
+  return {of.begin() + static_cast<ptrdiff_t>(at),
+          of.begin() + static_cast<ptrdiff_t>(at + std::min(bytes, of.size() - at))};
 }
 
 inline Suite suite_for(Cipher cipher) {
   return {cipher, cipher == Cipher::aes_256_gcm ? Hash::sha384 : Hash::sha256};
 }
 
-// The first block of HKDF-Expand (RFC 5869, 2.3): HMAC(secret, HkdfLabel || 0x01). Enough for keys, ivs and secrets.
-inline Blob oracle_expand_label(Hash hash, std::span<const std::byte> secret, std::string_view label, size_t bytes) {
+// The first block of HKDF-Expand (RFC 5869, 2.3): HMAC(secret, HkdfLabel || 0x01). Enough for keys, ivs and
+// secrets.
+inline Blob oracle_expand_label(Hash hash, std::span<const std::byte> secret, std::string_view label,
+                                size_t bytes) {
   const std::string name = "tls13 " + std::string(label);
   Blob info = {std::byte{0}, static_cast<std::byte>(bytes), static_cast<std::byte>(name.size())};
   for (char c : name) info.push_back(static_cast<std::byte>(c));
@@ -74,7 +81,8 @@ inline Blob oracle_expand_label(Hash hash, std::span<const std::byte> secret, st
   Blob block(hash == Hash::sha256 ? 32 : 48);
   unsigned int n = 0;
   HMAC(hash == Hash::sha256 ? EVP_sha256() : EVP_sha384(), secret.data(), static_cast<int>(secret.size()),
-       reinterpret_cast<const unsigned char*>(info.data()), info.size(), reinterpret_cast<unsigned char*>(block.data()), &n);
+       reinterpret_cast<const unsigned char*>(info.data()), info.size(),
+       reinterpret_cast<unsigned char*>(block.data()), &n);
   block.resize(bytes);
   return block;
 }
@@ -113,7 +121,8 @@ class Oracle {
 
   // The next record of this direction; none: it does not authenticate.
   std::optional<Inner> open(std::span<const std::byte> record) {
-    if (record.size() < 5 + 17 || (static_cast<size_t>(record[3]) << 8 | static_cast<size_t>(record[4])) != record.size() - 5)
+    if (record.size() < 5 + 17 ||
+        (static_cast<size_t>(record[3]) << 8 | static_cast<size_t>(record[4])) != record.size() - 5)
       return std::nullopt;
     Blob copy(record.begin(), record.end());
     const Blob ciphertext(copy.begin() + 5, copy.end() - 16);
@@ -131,7 +140,7 @@ class Oracle {
     return inner;
   }
 
-  void update() {   // RFC 8446, 7.2
+  void update() {  // RFC 8446, 7.2
     secret_ = oracle_expand_label(suite_.hash, secret_, "traffic upd", secret_.size());
     derive();
     sequence = 0;
@@ -150,15 +159,18 @@ class Oracle {
                                : suite_.cipher == Cipher::aes_256_gcm ? EVP_aes_256_gcm()
                                                                       : EVP_chacha20_poly1305();
     Blob nonce = iv_;
-    for (int i = 0; i < 8; ++i) nonce[static_cast<size_t>(4 + i)] ^= static_cast<std::byte>(sequence >> (56 - 8 * i));
+    for (int i = 0; i < 8; ++i)
+      nonce[static_cast<size_t>(4 + i)] ^= static_cast<std::byte>(sequence >> (56 - 8 * i));
     const std::unique_ptr<EVP_CIPHER_CTX, OpensslFree<EVP_CIPHER_CTX_free>> ctx(EVP_CIPHER_CTX_new());
     auto* at = reinterpret_cast<unsigned char*>(record.data());
     int n = 0;
-    bool ok = EVP_CipherInit_ex(ctx.get(), cipher, nullptr, reinterpret_cast<const unsigned char*>(key_.data()),
-                                reinterpret_cast<const unsigned char*>(nonce.data()), seals) == 1 &&
-              EVP_CipherUpdate(ctx.get(), nullptr, &n, at, 5) == 1;
+    bool ok =
+        EVP_CipherInit_ex(ctx.get(), cipher, nullptr, reinterpret_cast<const unsigned char*>(key_.data()),
+                          reinterpret_cast<const unsigned char*>(nonce.data()), seals) == 1 &&
+        EVP_CipherUpdate(ctx.get(), nullptr, &n, at, 5) == 1;
     if (ok && !text.empty())
-      ok = EVP_CipherUpdate(ctx.get(), at + 5, &n, reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())) == 1;
+      ok = EVP_CipherUpdate(ctx.get(), at + 5, &n, reinterpret_cast<const unsigned char*>(text.data()),
+                            static_cast<int>(text.size())) == 1;
     if (ok && !seals) ok = EVP_CIPHER_CTX_ctrl(ctx.get(), EVP_CTRL_AEAD_SET_TAG, 16, tag) == 1;
     unsigned char rest[32];
     ok = ok && EVP_CipherFinal_ex(ctx.get(), rest, &n) == 1;
@@ -171,9 +183,13 @@ class Oracle {
 };
 
 // Post-handshake messages.
-inline Blob key_update(int request) { return blob({24, 0, 0, 1, request}); }
+inline Blob key_update(int request) {
+  return blob({24, 0, 0, 1, request});
+}
 inline Blob message(int type, std::span<const std::byte> body) {
-  return blob({type, static_cast<int>(body.size() >> 16), static_cast<int>(body.size() >> 8 & 255), static_cast<int>(body.size() & 255)}) << Blob(body.begin(), body.end());
+  return blob({type, static_cast<int>(body.size() >> 16), static_cast<int>(body.size() >> 8 & 255),
+               static_cast<int>(body.size() & 255)})
+         << Blob(body.begin(), body.end());
 }
 
 }  // namespace fsbl::records

@@ -1,5 +1,5 @@
-// For tests: two record layers back to back, client and server, over a chosen cipher back end, with secrets from a
-// seed; and for each direction an oracle that can stand in for either end.
+// For tests: two record layers back to back, client and server, over a chosen cipher back end, with secrets
+// from a seed; and for each direction an oracle that can stand in for either end.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,7 +15,9 @@ namespace fsbl::records {
 
 struct Tickets final : TicketSink {
   std::vector<Blob> records;
-  void ticket(std::span<const std::byte> record) noexcept override { records.emplace_back(record.begin(), record.end()); }
+  void ticket(std::span<const std::byte> record) noexcept override {
+    records.emplace_back(record.begin(), record.end());
+  }
 };
 
 // Room for what is sealed, with canaries behind it.
@@ -23,7 +25,8 @@ class Room {
  public:
   explicit Room(size_t capacity) : bytes_(capacity + kCanaries, kCanary), out{bytes_.data(), 0, capacity} {}
   ~Room() {
-    EXPECT_TRUE(std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(out.capacity), bytes_.end(), [](std::byte b) { return b == kCanary; }))
+    EXPECT_TRUE(std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(out.capacity), bytes_.end(),
+                            [](std::byte b) { return b == kCanary; }))
         << "written behind the room";
   }
   Room(const Room&) = delete;
@@ -39,17 +42,17 @@ class Room {
   WireOut out;
 };
 
-struct Received {   // of one or more open()
+struct Received {  // of one or more open()
   Opened opened = Opened::ok;
   Blob plain, answer;
   size_t taken = 0, pieces = 0;
 };
 
 struct Side {
-  std::unique_ptr<AeadEngines> engines;   // outlives its flow
+  std::unique_ptr<AeadEngines> engines;  // outlives its flow
   std::unique_ptr<RecordEngine> engine;
   std::unique_ptr<RecordBatch> batch;
-  Blob carry;   // received and not opened
+  Blob carry;  // received and not opened
 
   void finish(RecordBatch& planned) {
     engines->start(planned);
@@ -75,7 +78,7 @@ struct Side {
   // One open() of what is carried and `more`; what it leaves is carried on.
   Received open(std::span<const std::byte> more, size_t answer_room = 4096) {
     append(carry, more);
-    Blob wire = carry;   // opened in place
+    Blob wire = carry;  // opened in place
     Room room(answer_room);
     Pieces pieces;
     pieces.reserve(wire.size() / 22 + 1);
@@ -92,11 +95,11 @@ struct Side {
 };
 
 struct PairOptions {
-  uint64_t rekey_records = 0;              // 0: the cipher's limit
-  uint64_t client_sent = 0, server_sent = 0;   // before the record layers took over
+  uint64_t rekey_records = 0;                 // 0: the cipher's limit
+  uint64_t client_sent = 0, server_sent = 0;  // before the record layers took over
   TicketSink* client_tickets = nullptr;
   TicketSink* server_tickets = nullptr;
-  std::shared_ptr<HookedAead::Hooks> client_hooks = nullptr;   // null: EVP itself
+  std::shared_ptr<HookedAead::Hooks> client_hooks = nullptr;  // null: EVP itself
   uint64_t seed = 1;
 };
 
@@ -114,10 +117,14 @@ class RecordPair {
       EngineConfig config;
       config.cell = &cell;
       config.role = role;
-      std::unique_ptr<Aead> aead = is_client && options.client_hooks ? std::make_unique<HookedAead>(cipher, options.client_hooks) : make_evp(cipher);
+      std::unique_ptr<Aead> aead = is_client && options.client_hooks
+                                       ? std::make_unique<HookedAead>(cipher, options.client_hooks)
+                                       : make_evp(cipher);
       Side& side = is_client ? client : server;
-      side.engines = std::make_unique<AeadEngines>(std::make_shared<NoDevice>(), std::move(aead), suite, config, std::nullopt);
-      side.engine = add_flow(side, role, options, is_client ? options.client_tickets : options.server_tickets);
+      side.engines = std::make_unique<AeadEngines>(std::make_shared<NoDevice>(), std::move(aead), suite,
+                                                   config, std::nullopt);
+      side.engine =
+          add_flow(side, role, options, is_client ? options.client_tickets : options.server_tickets);
       side.batch = side.engines->make_batch();
     }
     client_writes.emplace(suite, client_secret, options.client_sent);
@@ -125,7 +132,8 @@ class RecordPair {
   }
 
   // One more flow under the same secrets.
-  std::unique_ptr<RecordEngine> add_flow(Side& side, Role role, const PairOptions& options = {}, TicketSink* tickets = nullptr) const {
+  std::unique_ptr<RecordEngine> add_flow(Side& side, Role role, const PairOptions& options = {},
+                                         TicketSink* tickets = nullptr) const {
     TrafficSecrets secrets;
     std::copy(client_secret.begin(), client_secret.end(), secrets.client.begin());
     std::copy(server_secret.begin(), server_secret.end(), secrets.server.begin());
@@ -144,7 +152,7 @@ class RecordPair {
   Suite suite;
   Blob client_secret, server_secret;
   Side client, server;
-  std::optional<Oracle> client_writes, server_writes;   // what the client, the server sends
+  std::optional<Oracle> client_writes, server_writes;  // what the client, the server sends
 };
 
 // That `answer` is one record of `from`, a fatal alert of this description (RFC 8446, 6).
@@ -157,7 +165,9 @@ inline void expect_alert(Oracle& from, std::span<const std::byte> answer, int de
 
 constexpr Cipher kCiphers[] = {Cipher::aes_128_gcm, Cipher::aes_256_gcm, Cipher::chacha20_poly1305};
 inline std::string cipher_name(const testing::TestParamInfo<Cipher>& info) {
-  return info.param == Cipher::aes_128_gcm ? "Aes128Gcm" : info.param == Cipher::aes_256_gcm ? "Aes256Gcm" : "ChaCha20Poly1305";
+  return info.param == Cipher::aes_128_gcm   ? "Aes128Gcm"
+         : info.param == Cipher::aes_256_gcm ? "Aes256Gcm"
+                                             : "ChaCha20Poly1305";
 }
 
 }  // namespace fsbl::records

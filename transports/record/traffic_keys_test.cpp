@@ -1,5 +1,5 @@
-// Keys from secrets: the vectors of RFC 8448, section 3, and an independent computation by HMAC; the whole record layer
-// against the records of that trace.
+// Keys from secrets: the vectors of RFC 8448, section 3, and an independent computation by HMAC; the whole
+// record layer against the records of that trace.
 #include "transports/record/traffic_keys.h"
 
 #include <gtest/gtest.h>
@@ -11,15 +11,17 @@ namespace {
 
 using namespace records;
 
-// RFC 8448, 3: "derive secret "tls13 c ap traffic"" and "s ap traffic", "derive read/write traffic keys for application
-// data", and the application data records.
+// RFC 8448, 3: "derive secret "tls13 c ap traffic"" and "s ap traffic", "derive read/write traffic keys for
+// application data", and the application data records.
 constexpr std::string_view kClientSecret = "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5";
 constexpr std::string_view kServerSecret = "a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643";
 constexpr std::string_view kClientRecord =
-    "1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a20441e2b62974e1f5a6292a29770"
+    "1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a20441e2b62974e1f"
+    "5a6292a29770"
     "14bd1e3deae63aeebb21694915e4";
 constexpr std::string_view kServerRecord =
-    "17030300432e937e11ef4ac740e538ad36005fc4a46932fc3225d05f82aa1b36e30efaf97d90e6dffc602dcb501a59a8fcc49c4bf2e5f0a21c00"
+    "17030300432e937e11ef4ac740e538ad36005fc4a46932fc3225d05f82aa1b36e30efaf97d90e6dffc602dcb501a59a8fcc49c4b"
+    "f2e5f0a21c00"
     "47c2abf332540dd032e167c2955d";
 
 Blob fifty_bytes() {
@@ -48,13 +50,14 @@ TEST(TrafficKeys, TheRecordsOfRfc8448) {
   const CellConfig cell;
   EngineConfig config;
   config.cell = &cell;
-  AeadEngines engines(std::make_shared<NoDevice>(), make_evp(Cipher::aes_128_gcm), {Cipher::aes_128_gcm, Hash::sha256}, config, std::nullopt);
+  AeadEngines engines(std::make_shared<NoDevice>(), make_evp(Cipher::aes_128_gcm),
+                      {Cipher::aes_128_gcm, Hash::sha256}, config, std::nullopt);
   TrafficSecrets secrets;
   const Blob client = from_hex(kClientSecret), server = from_hex(kServerSecret);
   std::copy(client.begin(), client.end(), secrets.client.begin());
   std::copy(server.begin(), server.end(), secrets.server.begin());
   secrets.bytes = 32;
-  secrets.received_records = 1;   // the trace's ticket
+  secrets.received_records = 1;  // the trace's ticket
   EngineContext context;
   context.secrets = &secrets;
   auto made = engines.make(context);
@@ -100,7 +103,8 @@ TEST(TrafficKeys, KeysAreAsLongAsTheCipherWants) {
     const Blob secret = random_blob(random, hash_bytes(suite.hash));
     TrafficKey key;
     ASSERT_TRUE(derive_key(suite, secret, key));
-    EXPECT_EQ(first(key.key, key_bytes(cipher)), oracle_expand_label(suite.hash, secret, "key", cipher == Cipher::aes_128_gcm ? 16 : 32));
+    EXPECT_EQ(first(key.key, key_bytes(cipher)),
+              oracle_expand_label(suite.hash, secret, "key", cipher == Cipher::aes_128_gcm ? 16 : 32));
     EXPECT_EQ(first(key.iv, 12), oracle_expand_label(suite.hash, secret, "iv", 12));
   }
 }
@@ -125,8 +129,12 @@ TEST(TrafficKeys, NoncesAreTheIvXorTheSequenceNumber) {
   EXPECT_EQ(nonce(0), hex);
   EXPECT_EQ(nonce(1), from_hex("5b78923dee08579033e523d8"));
   EXPECT_EQ(nonce(0x100), from_hex("5b78923dee08579033e522d9"));
-  EXPECT_EQ(nonce(0x0123456789abcdef), from_hex("5b78923d" "ef2b12f7" "ba4eee36"));
-  EXPECT_EQ(nonce(UINT64_MAX), from_hex("5b78923d" "11f7a86f" "cc1adc26"));
+  EXPECT_EQ(nonce(0x0123456789abcdef), from_hex("5b78923d"
+                                                "ef2b12f7"
+                                                "ba4eee36"));
+  EXPECT_EQ(nonce(UINT64_MAX), from_hex("5b78923d"
+                                        "11f7a86f"
+                                        "cc1adc26"));
 }
 
 TEST(TrafficKeys, SuitesByTheirNames) {
@@ -137,12 +145,14 @@ TEST(TrafficKeys, SuitesByTheirNames) {
   EXPECT_TRUE(is("TLS_AES_128_GCM_SHA256", Cipher::aes_128_gcm, Hash::sha256));
   EXPECT_TRUE(is("TLS_AES_256_GCM_SHA384", Cipher::aes_256_gcm, Hash::sha384));
   EXPECT_TRUE(is("TLS_CHACHA20_POLY1305_SHA256", Cipher::chacha20_poly1305, Hash::sha256));
-  for (const char* name : {"TLS_AES_128_CCM_SHA256", "", "tls_aes_128_gcm_sha256", "TLS_AES_128_GCM_SHA2567"}) {
+  for (const char* name :
+       {"TLS_AES_128_CCM_SHA256", "", "tls_aes_128_gcm_sha256", "TLS_AES_128_GCM_SHA2567"}) {
     const auto unknown = suite_of(name);
     ASSERT_FALSE(unknown) << name;
     EXPECT_EQ(unknown.error().kind, ErrorKind::unavailable);
     EXPECT_NE(unknown.error().message().find(name), std::string::npos);
-    EXPECT_NE(unknown.error().fix.find("TLS_AES_256_GCM_SHA384"), std::string::npos) << unknown.error().message();
+    EXPECT_NE(unknown.error().fix.find("TLS_AES_256_GCM_SHA384"), std::string::npos)
+        << unknown.error().message();
   }
 }
 

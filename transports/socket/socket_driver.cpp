@@ -20,6 +20,10 @@ namespace {
 constexpr size_t kCarryBytes = 32 << 10;         // the beginning of a record, at most one whole
 constexpr size_t kReceiveBytes = kMostReceived - kCarryBytes;
 constexpr size_t kLeastRecordBytes = 23;         // a record that holds one byte: header, byte, type, tag
+// A stream's receiver is woken for this much at once, where there is so much: a wake-up costs more than copying it.
+// What is less waits for kRecvSlice at most.
+constexpr int kStreamWakeUp = 256 << 10;
+constexpr uint64_t kStreaming = 1 << 20;         // received so much: the greeting is over
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
 
@@ -210,6 +214,10 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
     setsockopt(flow.fd.get(), SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
     fcntl(flow.fd.get(), F_SETFL, fcntl(flow.fd.get(), F_GETFL) & ~O_NONBLOCK);
     flow.blocking = true;
+  }
+  if (flow.wire_in > kStreaming && !flow.lowat_set && !busy_ && context_.config.load.shape == Shape::stream) {
+    setsockopt(flow.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &kStreamWakeUp, sizeof kStreamWakeUp);
+    flow.lowat_set = true;
   }
   const size_t before = carry_to_front(flow);
   for (;;) {

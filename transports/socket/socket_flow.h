@@ -55,7 +55,7 @@ struct SocketDriver::Flow {
   bool gathered = false;                // has records that are planned and not yet sealed
   bool lent = false;                    // a `sent` event is owed
   bool in_ready = false, readable = false, hang_up = false, peer_closed = false, closed_reported = false;
-  bool finish_asked = false, finished = false, blocking = false;
+  bool finish_asked = false, finished = false, blocking = false, lowat_set = false;
   uint64_t wire_out = 0, wire_in = 0;
   const char* failed_at = "";
   int failed_errno = 0;
