@@ -80,7 +80,7 @@ void ServerThread::handle(const Event& event) noexcept {
     }
     case EventKind::sent:
       slot.lent = false;
-      send(event.flow, 16);
+      if (!accepting_) send(event.flow, 16);  // the greeting is out; a stream begins with the round
       break;
     case EventKind::closed:
       slot.flow.peer_closed();

@@ -13,16 +13,24 @@ namespace {
 
 using OpenDevice = std::function<Expected<std::unique_ptr<AeadDevice>>(const AeadConfig&)>;
 
-// The load threads of a process share a device: a crypto device is a thing of the process, and DPDK starts once.
-Expected<std::shared_ptr<AeadDevice>> share_device(const std::string& engine, const AeadConfig& config, const OpenDevice& open) {
+// The load threads of a process share a device: a crypto device is a thing of the process, and DPDK starts once. When
+// as many have it as it has queues (a test drives both sides in one process), another is opened.
+Expected<std::shared_ptr<AeadDevice>> share_device(const std::string& engine, const AeadConfig& config,
+                                                   const OpenDevice& open) {
+  struct Shared {
+    std::weak_ptr<AeadDevice> device;
+    uint32_t queues_left = 0;
+  };
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<AeadDevice>> devices;
+  static std::map<std::string, Shared> devices;
   const std::lock_guard lock(mutex);
-  auto& shared = devices[fmt::format("{} {} {} {}", engine, config.device, static_cast<int>(config.cipher), config.queues)];
-  if (auto device = shared.lock()) return device;
-  FSBL_ASSIGN(auto opened, open(config));
-  std::shared_ptr<AeadDevice> device = std::move(opened);
-  shared = device;
+  Shared& shared = devices[fmt::format("{} {} {} {}", engine, config.device, static_cast<int>(config.cipher), config.queues)];
+  std::shared_ptr<AeadDevice> device = shared.device.lock();
+  if (!device || shared.queues_left == 0) {
+    FSBL_ASSIGN(device, open(config));
+    shared = {device, config.queues};
+  }
+  --shared.queues_left;
   return device;
 }
 

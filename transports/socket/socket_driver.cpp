@@ -24,6 +24,7 @@ constexpr size_t kLeastRecordBytes = 23;         // a record that holds one byte
 // What is less waits for kRecvSlice at most.
 constexpr int kStreamWakeUp = 256 << 10;
 constexpr uint64_t kStreaming = 1 << 20;         // received so much: the greeting is over
+constexpr uint32_t kUnlooked = 4;                // turns with buffers to give back before the sockets are looked at
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
 
@@ -73,7 +74,8 @@ Expected<uint16_t> SocketDriver::listen(uint32_t expected_flows, uint16_t port) 
   expected_flows_ = expected_flows;
   flows_.reserve(expected_flows);
   ready_.reserve(expected_flows);
-  queue_.reserve(4 * expected_flows + 64);
+  queue_.reserve(2 * expected_flows + 64);
+  sent_.reserve(expected_flows);
   return port;
 }
 
@@ -81,7 +83,8 @@ Expected<> SocketDriver::open(uint32_t count, uint16_t port) {
   const size_t total = flows_.size() + count;
   flows_.reserve(total);
   ready_.reserve(total);
-  queue_.reserve(4 * total + 64);
+  queue_.reserve(2 * total + 64);
+  sent_.reserve(total);
   FSBL_ASSIGN(Address address, parse_address(context_.address, port));
   FSBL_ASSIGN(Address local, parse_address(context_.local_address, 0));
   for (uint32_t i = 0; i < count; ++i) {
@@ -156,6 +159,7 @@ void SocketDriver::die(FlowId id, const char* what, int error_number) noexcept {
   flow.failed_errno = error_number;
   flow.pending = {};
   flow.readable = false;
+  std::erase(sent_, id);  // the error tells of the buffer too
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, flow.fd.get(), nullptr);
   ::shutdown(flow.fd.get(), SHUT_RDWR);
   push(id, EventKind::error);
@@ -248,6 +252,7 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
 
 // Takes what epoll has, waiting at most `wait` for it.
 void SocketDriver::look(Nanos wait) noexcept {
+  unlooked_ = 0;
   epoll_event found[64];
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   const int count = epoll_pwait2(epoll_.get(), found, 64, &timeout, nullptr);
@@ -266,14 +271,16 @@ void SocketDriver::drop_drained() noexcept {
   ready_.resize(kept);
 }
 
-// Queued events first, then the flows that may hold more without a new edge.
+// Queued events first; then buffers that are free again, and the flows that may hold more without a new edge. These
+// two share the room: either could fill it for ever.
 size_t SocketDriver::announce(std::span<Event> events) noexcept {
-  size_t n = 0;
-  while (queue_at_ < queue_.size() && n < events.size()) events[n++] = queue_[queue_at_++];
-  if (queue_at_ == queue_.size()) {
-    queue_.clear();
-    queue_at_ = 0;
-  }
+  size_t n = std::min(queue_.size(), events.size());
+  std::copy_n(queue_.begin(), n, events.begin());
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(n));
+  const size_t room = events.size() - n;
+  const size_t free = std::min(sent_.size(), room - std::min(room / 2, ready_.size()));
+  for (size_t i = 0; i < free; ++i) events[n++] = {sent_[i], EventKind::sent};
+  sent_.erase(sent_.begin(), sent_.begin() + static_cast<ptrdiff_t>(free));
   size_t named = 0;
   while (named < ready_.size() && n < events.size()) {
     const FlowId id = ready_[named++];
@@ -292,7 +299,8 @@ size_t SocketDriver::poll(std::span<Event> events, Nanos deadline) noexcept {
     drop_drained();
     // A flow that always has more to read must not keep the others' news from being seen.
     const bool alone = flows_.size() == 1 && !listener_ && !flows_[0]->sending();
-    if (!ready_.empty() && queue_.empty() && !alone) look(0);
+    // Nor may buffers to give back: where the kernel takes all that is gathered there is always one.
+    if (!alone && queue_.empty() && (sent_.empty() ? !ready_.empty() : ++unlooked_ == kUnlooked)) look(0);
     if (const size_t n = announce(events); n > 0) return n;
 
     const Nanos left = deadline - mono_now_ns();

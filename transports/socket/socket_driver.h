@@ -68,8 +68,10 @@ class SocketDriver final : public Driver {
   UniqueFd epoll_, listener_;
   uint32_t expected_flows_ = 0;
   std::vector<std::unique_ptr<Flow>> flows_;
-  std::vector<Event> queue_;        // events found while doing something else; capacity reserved
-  size_t queue_at_ = 0;
+  // Events found while doing something else, and flows whose lent buffer is free again; capacity reserved.
+  std::vector<Event> queue_;        // established, error
+  std::vector<FlowId> sent_;
+  uint32_t unlooked_ = 0;           // turns of poll() since the sockets were looked at
   std::vector<FlowId> ready_;       // flows that may have more bytes without a new edge; capacity reserved
   std::vector<std::byte> wire_in_;  // shared by the thread's flows
   Pieces pieces_;                   // of what was peeked last; capacity reserved

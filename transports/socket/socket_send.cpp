@@ -146,7 +146,7 @@ void SocketDriver::send_gathered() noexcept {
 // Everything that was lent is with the kernel.
 void SocketDriver::settle_sent(FlowId id) noexcept {
   Flow& flow = *flows_[id];
-  if (std::exchange(flow.lent, false)) push(id, EventKind::sent);
+  if (std::exchange(flow.lent, false)) sent_.push_back(id);
   if (flow.finish_asked) close_direction(flow);
 }
 

@@ -86,7 +86,7 @@ void open_in_turn(Pair& pair, uint32_t flows) {
     ASSERT_TRUE(pair.client.driver().open(1, port));
     ASSERT_TRUE(until({&pair.client, &pair.server},
                       [&] { return pair.client.established() == id + 1 && pair.server.established() == id + 1; }));
-    ASSERT_EQ(pair.server.driver().submit(id, bytes("ready")), Submit::sent);
+    ASSERT_NE(pair.server.driver().submit(id, bytes("ready")), Submit::dead);
     ASSERT_TRUE(until({&pair.client, &pair.server}, [&] { return received(pair.client, id) == "ready"; }));
   }
 }
