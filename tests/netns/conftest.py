@@ -50,6 +50,7 @@ def require(doctor):
     """require("mtls"): skips with the reason unless this host can run it."""
     def check(*transports):
         for name in transports:
+            assert "another build" not in doctor[name], f"build all of it: {doctor[name]}"
             if doctor[name]:
                 pytest.skip(f"{name}: {doctor[name]}")
     return check
