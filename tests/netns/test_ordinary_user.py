@@ -27,7 +27,7 @@ def home(programs):
     place.chmod(0o755)
     installed = place / "installed"
     (installed / "bin").mkdir(parents=True)
-    for name in PROGRAMS:
+    for name in [*PROGRAMS, *(module.name for module in programs.glob("fsbl-*.so"))]:
         shutil.copy(programs / name, installed / "bin")
     for name in ("scenarios", "reports"):
         shutil.copytree(TOP / name, installed / "share" / "fsbl" / name)

@@ -9,7 +9,7 @@ namespace fsbl {
 extern const EngineDescriptor engine_cryptodev;
 const EngineDescriptor engine_cryptodev = {
     .name = "cryptodev",
-    .summary = "records by a DPDK crypto device: crypto.device names it (a software driver runs on the CPU)",
+    .summary = "records by the DPDK crypto device that crypto.device names, or by a software driver",
     .device_class = "",
     .needs_secrets = true,
     .usable = [](const Host&) -> Expected<> { return module_is_there("cryptodev"); },
