@@ -25,6 +25,7 @@ constexpr size_t kLeastRecordBytes = 23;         // a record that holds one byte
 constexpr int kStreamWakeUp = 256 << 10;
 constexpr uint64_t kStreaming = 1 << 20;         // received so much: the greeting is over
 constexpr uint32_t kUnlooked = 4;                // turns with buffers to give back before the sockets are looked at
+constexpr uint32_t kUnwatch = 64;                // waits in recv() in a row before epoll forgets the socket
 constexpr uint32_t kListener = UINT32_MAX;
 constexpr Nanos kRecvSlice = 50'000'000;         // SO_RCVTIMEO of a socket that is waited on in recv()
 
@@ -110,13 +111,19 @@ Expected<> SocketDriver::add_flow(UniqueFd fd, bool connecting) {
     flow->carry.reserve(kCarryBytes);
   }
   const auto id = static_cast<FlowId>(flows_.size());
-  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | static_cast<uint32_t>(EPOLLET), {.u32 = id}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) return fault_errno("watch a socket", errno);
   flow->fd = std::move(fd);
+  if (!watch(*flow, id)) return fault_errno("watch a socket", errno);
   flow->state = connecting ? Flow::State::connecting : Flow::State::handshaking;
   flows_.push_back(std::move(flow));
   if (!connecting) advance_handshake(id);
   return {};
+}
+
+// What the socket has at that moment is told as an edge.
+bool SocketDriver::watch(Flow& flow, FlowId id) noexcept {
+  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | static_cast<uint32_t>(EPOLLET), {.u32 = id}};
+  flow.watched = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, flow.fd.get(), &event) == 0;
+  return flow.watched;
 }
 
 void SocketDriver::accept_flows() noexcept {
@@ -223,6 +230,9 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
     setsockopt(flow.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &kStreamWakeUp, sizeof kStreamWakeUp);
     flow.lowat_set = true;
   }
+  // A socket that epoll watches costs a callback for each arrival, seen by nobody here.
+  if (flow.watched && ++flow.waits_in_recv == kUnwatch)
+    flow.watched = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, flow.fd.get(), nullptr) != 0;
   const size_t before = carry_to_front(flow);
   for (;;) {
     const ssize_t got = ::recv(flow.fd.get(), wire_in_.data() + before, kReceiveBytes, busy_ ? MSG_DONTWAIT : 0);
@@ -253,6 +263,10 @@ bool SocketDriver::wait_in_recv(Nanos deadline) noexcept {
 // Takes what epoll has, waiting at most `wait` for it.
 void SocketDriver::look(Nanos wait) noexcept {
   unlooked_ = 0;
+  if (!flows_.empty() && flows_[0]->state != Flow::State::dead) {
+    flows_[0]->waits_in_recv = 0;
+    if (!flows_[0]->watched && !watch(*flows_[0], 0)) die(0, "watch", errno);
+  }
   epoll_event found[64];
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   const int count = epoll_pwait2(epoll_.get(), found, 64, &timeout, nullptr);

@@ -36,6 +36,7 @@ class SocketDriver final : public Driver {
   struct Sealing;
   SocketDriver(const DriverContext& context, std::unique_ptr<StreamFactory> streams);
   Expected<> add_flow(UniqueFd fd, bool connecting);
+  bool watch(Flow& flow, FlowId id) noexcept;
   void accept_flows() noexcept;
   void on_socket_event(FlowId id, uint32_t mask) noexcept;
   void advance_handshake(FlowId id) noexcept;

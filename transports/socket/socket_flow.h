@@ -56,6 +56,8 @@ struct SocketDriver::Flow {
   bool lent = false;                    // a `sent` event is owed
   bool in_ready = false, readable = false, hang_up = false, peer_closed = false, closed_reported = false;
   bool finish_asked = false, finished = false, blocking = false, lowat_set = false;
+  bool watched = false;                 // by epoll
+  uint32_t waits_in_recv = 0;           // without a look at epoll between them
   uint64_t wire_out = 0, wire_in = 0;
   const char* failed_at = "";
   int failed_errno = 0;
