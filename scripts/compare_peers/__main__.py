@@ -3,6 +3,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -58,6 +59,13 @@ def whole(low, high):
     return parse
 
 
+def congestion_name(text):
+    if not re.fullmatch(r"[a-z0-9_]{1,15}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a congestion control, as in "
+                                         "/proc/sys/net/ipv4/tcp_available_congestion_control")
+    return text
+
+
 def parse_arguments(argv):
     top = pathlib.Path(__file__).resolve().parent.parent.parent
     parser = argparse.ArgumentParser(
@@ -74,6 +82,8 @@ def parse_arguments(argv):
                         help="length of a window, a multiple of 0.5 (default 2)")
     parser.add_argument("--mtu", type=whole(1280, 65535), default=1500,
                         help="of all but the streams at 9000 (default 1500)")
+    parser.add_argument("--congestion", metavar="NAME", type=congestion_name,
+                        help="TCP congestion control of both sides, for every tool (default: this host's)")
     parser.add_argument("--cores", type=parse_cores, metavar="CLIENT,SERVER", help="default: the first two usable ones")
     parser.add_argument("--seed", type=whole(0, 2**63), default=1, metavar="N",
                         help="of the order within blocks (default 1)")

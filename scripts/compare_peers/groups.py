@@ -41,7 +41,7 @@ class Host:
 
     def testbed(self, mtu):
         if mtu not in self.testbeds:
-            self.testbeds[mtu] = self.stack.enter_context(Testbed(mtu))
+            self.testbeds[mtu] = self.stack.enter_context(Testbed(mtu, self.options.congestion))
         return self.testbeds[mtu]
 
     def identities(self):

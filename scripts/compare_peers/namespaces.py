@@ -108,9 +108,10 @@ def in_namespace(fd, body):
 
 
 class Testbed:
-    """One client and one server namespace, and the veth pair between them at one MTU."""
+    """One client and one server namespace, and the veth pair between them at one MTU. `congestion`: the TCP congestion
+    control of both, None for the host's."""
 
-    def __init__(self, mtu):
+    def __init__(self, mtu, congestion=None):
         self.mtu = mtu
         self.fds = {}
         try:
@@ -123,12 +124,25 @@ class Testbed:
                 self._ip(role, "link", "set", "lo", "up")
                 self._ip(role, "address", "add", f"{address}/30", "dev", LINK)
                 self._ip(role, "link", "set", LINK, "up")
+                if congestion:
+                    self._set_congestion(role, congestion)
         except BaseException:
             self.close()
             raise
 
     def _ip(self, role, *words, keep=()):
         processes.run(["ip", *words], namespace=self.fds[role], keep=keep, timeout=20)
+
+    def _set_congestion(self, role, name):
+        def write():
+            with open("/proc/sys/net/ipv4/tcp_congestion_control", "w", encoding="ascii") as file:
+                file.write(name)
+
+        try:
+            in_namespace(self.fds[role], write)
+        except OSError as error:
+            raise Missing(f"--congestion {name}: {error.strerror}; a namespace may have those in "
+                          "/proc/sys/net/ipv4/tcp_allowed_congestion_control") from None
 
     def sysctl(self, role, name):
         """The value of a net.* sysctl in that namespace."""

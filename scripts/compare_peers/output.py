@@ -116,6 +116,9 @@ def environment_lines(facts):
         lines += wrapped("engine: plaintext bytes a second of fsbl-bench-engines on core "
                          f"{facts['cores']['client']}, no network; {cases}.")
     lines += wrapped(f"versions: {versions}.")
+    if facts.get("congestion_control") == "bbr":
+        lines += wrapped("note: bbr sends by a timer. Setting it can cost a fast sender more than its bytes do, which "
+                         "holds plaintext back most; --congestion reno measures without it.")
     if facts["load_average"] > 0.5:
         lines += wrapped(f"warning: other programs were running (load average {facts['load_average']:.2f} at the "
                          "start): measure again on an idle machine before believing a ratio.")

@@ -63,6 +63,15 @@ def test_protection_that_costs_nothing_has_no_bounds_and_yet_a_verdict():
     assert free["met"] == "met" and "no bounds" in free["note"]
 
 
+def test_plaintext_that_is_held_back_is_told_and_decides_no_cost():
+    values = measured(plaintext=steady(10.0), mtls=steady(11.0), mtls_dpdk=steady(16.0))
+    cost = pairs.evaluate_cost(values)
+    assert cost["met"] == "undecided" and cost["ratio"] is None and cost["note"] == pairs.HELD_BACK
+    assert pairs.evaluate_pair(pair("mtls-stream/plaintext-stream"), values)["note"] == pairs.HELD_BACK
+    usual = pairs.Measured({"plaintext": steady(20.0), "mtls": steady(12.0)}, 9000, "block")
+    assert "note" not in pairs.evaluate_pair(pair("mtls-stream/plaintext-stream"), usual)
+
+
 def sample_result():
     """One of each kind, with numbers that nobody measured."""
     stream = pairs.Measured({"plaintext": steady(20.0), "mtls": steady(12.0)}, 9000, "block")

@@ -52,6 +52,15 @@ def test_two_pairs(command):
     assert "block 2 of 2" in done.stderr and "planned: " in done.stderr
 
 
+def test_congestion_control_of_both_sides(command):
+    done = run(command("iperf3"), "--json", "--congestion", "reno", "--only", "plaintext-stream/iperf3")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["environment"]["congestion_control"] == "reno"
+    for name, code, said in (("no_such_one", 4, "tcp_allowed_congestion_control"), ("../x", 2, "no name")):
+        done = run(command("iperf3"), "--congestion", name, "--only", "plaintext-stream/iperf3")
+        assert done.returncode == code and said in done.stderr, done.stderr
+
+
 def test_handshakes(command):
     for tool in ("fsbl-bench-handshakes",):
         if not os.access(BIN / tool, os.X_OK):
