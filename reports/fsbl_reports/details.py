@@ -85,8 +85,8 @@ def conditions(view):
 
     def cpus(cell):
         place = cell.config.get("placement") or {}
-        return ", ".join(f"{role} on CPU {', '.join(map(str, place[role]))}" for role in (*SIDES, "tunnel")
-                         if place.get(role))
+        return ", ".join(f"{role.replace('_', ' of ')} on CPU {', '.join(map(str, place[role]))}"
+                         for role in (*SIDES, "tunnel", "crypto_client", "crypto_server") if place.get(role))
 
     def phases(cell):
         times = cell.config.get("phases") or {}
@@ -99,6 +99,12 @@ def conditions(view):
         if len(set(texts.values())) == 1 and len(texts) == 2:
             return f"both sides {texts['client']}"
         return ", ".join(f"{side} {text}" for side, text in texts.items())
+
+    def congestion(item):
+        sockets = [dig(item, "details", side, "reading", "tcp", default=[]) for side in SIDES]
+        found = [dig(one, "congestion") for some in sockets if isinstance(some, list) for one in some]
+        return ", ".join(f"{name} (paced by a timer, which can cost a fast sender more than its bytes do)"
+                         if name == "bbr" else name for name in _distinct(found))
 
     def stamps(item):
         for series in item.get("series", []):
@@ -121,6 +127,7 @@ def conditions(view):
         f"MTU: {of_cells(lambda cell: str(cell.factors.get('mtu', '')))}",
         f"Address family: {of_cells(lambda cell: 'IPv' + str(cell.factors['ip']).lstrip('v') if 'ip' in cell.factors else '')}",
         f"Offloads: {of_rounds(offloads)}",
+        f"Congestion control: {of_rounds(congestion)}",
         f"Placement: {of_cells(cpus)}",
         f"Wait mode: {of_cells(lambda cell: str(cell.factors.get('wait', '')))}",
         f"Direction: {of_cells(lambda cell: DIRECTIONS.get(cell.factors.get('direction'), ''))}",

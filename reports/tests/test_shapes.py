@@ -49,6 +49,19 @@ def test_twelve_transports(sample):
     assert len(sample["transports"]) == 12
 
 
+def test_congestion_control_is_a_condition(sample):
+    def with_control(names):
+        for i, item in enumerate(sample["rounds"]):
+            item["details"]["client"]["reading"] = {"tcp": [{"congestion": names[i % len(names)]}]}
+        return line_of(rendered(sample), "Congestion control:")
+
+    assert with_control(["reno"]) == "Congestion control: reno"
+    assert "bbr (paced by a timer" in with_control(["bbr"])
+    assert with_control(["cubic", "bbr"]).startswith("Congestion control: bbr (paced")  # both, in the order of the cells
+    sample["rounds"][0]["details"]["client"]["reading"] = {"tcp": "missing: no such probe"}
+    rendered(sample)
+
+
 def test_every_round_invalid(sample):
     for item in sample["rounds"]:
         item["validity"] = {"status": "invalid", "flags": [{"code": "bytes-unreconciled", "value": 1, "limit": 0, "invalidates": True}]}
