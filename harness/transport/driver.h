@@ -25,7 +25,7 @@ enum class EventKind : uint8_t {
   readable,     // peek() has bytes
   sent,         // the pending submit() is with the kernel: its buffer is free again
   closed,       // the peer finished sending; what it sent before has been reported
-  error,        // the flow is dead; failure() says why
+  error,        // the flow is dead and a lent buffer is free; failure() says why; nothing follows
 };
 struct Event {
   FlowId flow;
