@@ -2,16 +2,21 @@
 // and what it may not touch. One process, one EAL, several devices. A driver that this host lacks is skipped.
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <rte_cryptodev.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 
 #include "transports/record/aead.h"
 
@@ -447,6 +452,33 @@ TEST(cryptodev, leaves_the_affinity_of_threads_alone) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
   const auto all = affinities();
   for (const auto& [id, cpus] : all) EXPECT_EQ(cpus, all.begin()->second) << "thread " << id;
+}
+
+std::set<std::string> names_in(const char* folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) names.insert(entry.path().filename());
+  return names;
+}
+
+// In a process of its own, as DPDK starts once in one.
+TEST(cryptodev, leaves_no_folder_behind) {
+  const char* const folders[] = {"/tmp", "/tmp/dpdk", "/run/dpdk"};
+  std::vector<std::set<std::string>> before;
+  for (const char* folder : folders) before.push_back(names_in(folder));
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "cryptodev_test", "--gtest_filter=cryptodev.leaves_the_affinity_of_threads_alone", nullptr);
+    _exit(1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const std::string mark = fmt::format("fsbl-{}", child);
+  for (size_t i = 0; i < std::size(folders); ++i)
+    for (const std::string& name : names_in(folders[i]))
+      EXPECT_TRUE(before[i].contains(name) || !(name == mark || name.starts_with("fsbl-dpdk-"))) << folders[i] << '/' << name;
+  EXPECT_EQ(getenv("RUNTIME_DIRECTORY"), nullptr);
 }
 
 }  // namespace

@@ -9,8 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 namespace fsbl {
@@ -43,6 +47,37 @@ bool has_hugepages() {
   }
   return free_pages * page_kib >= kEnoughKib;
 }
+
+// DPDK makes <runtime folder>/dpdk/<prefix> even where it keeps nothing there, and never removes it; what the first user
+// made under /tmp, the next may not enter. So it gets a folder of its own, which goes as soon as DPDK has made its two.
+class RuntimeFolder {
+ public:
+  explicit RuntimeFolder(const std::string& prefix) {
+    std::error_code error;
+    std::string path = std::filesystem::temp_directory_path(error).string() + "/fsbl-dpdk-XXXXXX";
+    if (error || !mkdtemp(path.data())) return;   // then DPDK's own choice has to do
+    paths_ = {path + "/dpdk/" + prefix, path + "/dpdk", path};
+    if (const char* old = getenv(kVariable)) old_ = old;
+    set_ = setenv(kVariable, path.c_str(), 1) == 0;
+  }
+  ~RuntimeFolder() {
+    remove();
+    if (!set_) return;
+    if (old_) setenv(kVariable, old_->c_str(), 1);
+    else unsetenv(kVariable);
+  }
+  // True: it is gone.
+  bool remove() {
+    while (!paths_.empty() && rmdir(paths_.front().c_str()) == 0) paths_.erase(paths_.begin());
+    return paths_.empty();
+  }
+
+ private:
+  static constexpr const char* kVariable = "RUNTIME_DIRECTORY";
+  std::vector<std::string> paths_;   // innermost first
+  std::optional<std::string> old_;
+  bool set_ = false;
+};
 
 }  // namespace
 
@@ -89,8 +124,9 @@ Expected<> Eal::initialise(const DeviceRequest& request) {
   setvbuf(stream, nullptr, _IONBF, 0);
   if (rte_openlog_stream(stream) != 0) return fault("take DPDK's log", "rte_openlog_stream refuses it");
 
+  const std::string prefix = fmt::format("fsbl-{}", getpid());
   std::vector<std::string> args = {"fsbl", "--no-telemetry", "--log-level", "error", "--lcores", lcores(),
-                                   "--file-prefix", fmt::format("fsbl-{}", getpid())};
+                                   "--file-prefix", prefix};
   if (has_hugepages()) {
     args.push_back("--in-memory");
   } else {
@@ -106,15 +142,20 @@ Expected<> Eal::initialise(const DeviceRequest& request) {
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
 
+  RuntimeFolder folder(prefix);
+  std::atomic<bool> done = false;
   int result = -1, error_number = 0;
-  std::thread([&] {
+  std::thread starting([&] {
     // EAL's interrupt thread inherits this mask: the process's signals stay with the threads that wait for them.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     result = rte_eal_init(static_cast<int>(args.size()), argv.data());
     error_number = rte_errno;
-  }).join();
+    done = true;
+  });
+  while (!done && !folder.remove()) usleep(100);   // a process that is killed now leaves it
+  starting.join();
   const std::string log = take_log();   // also what it said before it knew its log level
   if (result < 0)
     return unavailable("start DPDK", fmt::format("rte_eal_init: {} ({})", errno_text(error_number), log),

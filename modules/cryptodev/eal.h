@@ -1,5 +1,5 @@
 // DPDK's environment (EAL), which a process can initialise once. Kept small: no hugepages, no shared configuration, no
-// telemetry, no runtime folder, nothing that needs a privilege, a home or a writable /run.
+// telemetry, nothing left in a runtime folder, nothing that needs a privilege, a home or a writable /run.
 //
 // DPDK binds the thread that initialises it; so that is a thread of its own, and afterwards no thread of the process
 // may run on other CPUs than before. It is never cleaned up: devices of several owners may come and go until the
