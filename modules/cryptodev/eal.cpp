@@ -61,7 +61,7 @@ class RuntimeFolder {
     set_ = setenv(kVariable, path.c_str(), 1) == 0;
   }
   ~RuntimeFolder() {
-    remove();
+    for (const std::string& path : paths_) rmdir(path.c_str());   // where DPDK failed before it made all of them
     if (!set_) return;
     if (old_) setenv(kVariable, old_->c_str(), 1);
     else unsetenv(kVariable);
